@@ -1,0 +1,72 @@
+// Command reelahead mounts a read-ahead view over a directory of an NFS or SMB
+// mount and ships the frame player that measures what it is worth.
+//
+// Every subcommand lives in a file of its own, named for it.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses that scripts may rely on. bench play adds its own meaning to 1
+// (frames were dropped) and 2 (frames failed); see its help text.
+const (
+	exitFailure = 1
+	exitUsage   = 64 // EX_USAGE of sysexits(3): the command line itself is wrong.
+)
+
+// exitError carries the exit status a command wants. A nil err ends the
+// program silently: the command has already said what there is to say.
+type exitError struct {
+	status int
+	err    error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usageError marks a mistake on the command line: it ends with exitUsage.
+func usageError(format string, args ...any) error {
+	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "reelahead",
+		Short:         "Read ahead across the files of a sequence, from any NAS",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%w (see %q)", err, cmd.CommandPath()+" --help")
+	})
+	root.AddCommand(newVersionCommand())
+	return root
+}
+
+func main() {
+	root := newRootCommand()
+	err := root.Execute()
+	if err == nil {
+		return
+	}
+	status := exitFailure
+	var exit *exitError
+	if errors.As(err, &exit) {
+		status = exit.status
+	}
+	if message := err.Error(); message != "" {
+		fmt.Fprintln(os.Stderr, "reelahead: "+message)
+	}
+	os.Exit(status)
+}
