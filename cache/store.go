@@ -1,0 +1,320 @@
+package cache
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dgraph-io/ristretto/v2"
+)
+
+// Store finds frames by path and decides which stay. It holds one reference to
+// every frame in it.
+//
+// An entry is in one of three places: the window (fetched or being fetched for
+// a reader that has not come yet; only the scheduler removes it), the recent
+// list (just read: a program that opens each file several times finds it
+// again; oldest first out), or ristretto (read, kept while there is room).
+type Store struct {
+	ledger *Ledger
+	arena  *Arena
+	kept   *ristretto.Cache[uint64, *entry]
+
+	fetchedUnread atomic.Int64
+
+	mu          sync.Mutex
+	entries     map[string]*entry
+	recent      []*entry // oldest first
+	recentBytes int64
+	keptOrder   []*entry // oldest first; may name entries that left already
+	nextKey     uint64
+
+	// ristretto's callbacks may run inside a call made by this package, so they
+	// only note who left; the next call that holds mu takes them off the map.
+	leftMu sync.Mutex
+	left   []*entry
+}
+
+type place uint8
+
+const (
+	inWindow place = iota
+	inRecent
+	inKept
+)
+
+type entry struct {
+	key   uint64
+	frame *Frame
+	place place       // guarded by Store.mu
+	gone  atomic.Bool // the store's reference has been released
+}
+
+// recentShare is the part of the limit that just-read frames may fill before
+// ristretto's policy decides about them.
+const recentShare = 8
+
+// NewStore makes a store over ledger and arena. Frames that were read stay
+// while they fill at most behindPercent of the ledger's limit.
+func NewStore(ledger *Ledger, arena *Arena, behindPercent int) (*Store, error) {
+	s := &Store{ledger: ledger, arena: arena, entries: make(map[string]*entry)}
+	maxCost := max(1, ledger.Limit()/100*int64(behindPercent))
+	kept, err := ristretto.NewCache(&ristretto.Config[uint64, *entry]{
+		NumCounters:        min(1_000_000, max(10_000, maxCost/(1<<20)*10)),
+		MaxCost:            maxCost,
+		BufferItems:        64,
+		IgnoreInternalCost: true,
+		OnExit:             s.onExit,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of read frames: %w", err)
+	}
+	s.kept = kept
+	return s, nil
+}
+
+// Insert puts a frame into the window under its path, replacing what was there.
+// The store takes a reference of its own.
+func (s *Store) Insert(f *Frame) {
+	f.Acquire()
+	s.mu.Lock()
+	old := s.entries[f.Path]
+	s.nextKey++
+	s.entries[f.Path] = &entry{key: s.nextKey, frame: f}
+	s.forgetLeftLocked()
+	s.mu.Unlock()
+	if old != nil {
+		s.release(old)
+	}
+}
+
+// Lookup returns the frame stored under path with a reference for the caller,
+// or nil. It may be on its way still.
+func (s *Store) Lookup(path string) *Frame {
+	s.mu.Lock()
+	e := s.entries[path]
+	if e == nil || !e.frame.tryAcquire() {
+		s.mu.Unlock()
+		return nil
+	}
+	kept := e.place == inKept
+	s.mu.Unlock()
+	if kept {
+		s.kept.Get(e.key) // lets the policy count the use
+	}
+	return e.frame
+}
+
+// Contains tells whether a frame is stored under path.
+func (s *Store) Contains(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[path]
+	return e != nil && !e.gone.Load()
+}
+
+// Unpin lets a frame out of the window: it has been read, or nobody expects to
+// read it any more. A ready frame stays while there is room; any other goes.
+func (s *Store) Unpin(f *Frame) {
+	s.mu.Lock()
+	e := s.entries[f.Path]
+	if e == nil || e.frame != f || e.place != inWindow {
+		s.mu.Unlock()
+		return
+	}
+	if !f.Ready() {
+		delete(s.entries, f.Path)
+		s.mu.Unlock()
+		s.release(e)
+		return
+	}
+	var overflow []*entry
+	if f.Opened() {
+		overflow = s.toRecentLocked(e)
+	} else {
+		overflow = append(overflow, e)
+	}
+	for _, e := range overflow {
+		e.place = inKept
+		s.keptOrder = append(s.keptOrder, e)
+	}
+	s.mu.Unlock()
+	for _, e := range overflow {
+		if !s.kept.Set(e.key, e, e.frame.Cost()) {
+			s.release(e)
+		}
+	}
+}
+
+func (s *Store) toRecentLocked(e *entry) (overflow []*entry) {
+	e.place = inRecent
+	s.recent = append(s.recent, e)
+	s.recentBytes += e.frame.Cost()
+	for len(s.recent) > 1 && s.recentBytes > s.ledger.Limit()/recentShare {
+		oldest := s.recent[0]
+		s.recent = s.recent[1:]
+		s.recentBytes -= oldest.frame.Cost()
+		if !oldest.gone.Load() {
+			overflow = append(overflow, oldest)
+		}
+	}
+	return overflow
+}
+
+// Drop removes a frame wherever it is: its content is no longer what the
+// source has, or its fetch failed.
+func (s *Store) Drop(f *Frame) {
+	s.mu.Lock()
+	e := s.entries[f.Path]
+	if e == nil || e.frame != f {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.entries, f.Path)
+	s.mu.Unlock()
+	s.release(e)
+}
+
+// DropTree removes the frame at path and all frames below it and returns them
+// with a reference each.
+func (s *Store) DropTree(path string) []*Frame {
+	return s.dropMatching(func(f *Frame) bool {
+		return path == "" || f.Path == path || strings.HasPrefix(f.Path, path+"/")
+	})
+}
+
+// DropInode removes all frames of one source inode, under whatever name, and
+// returns them with a reference each.
+func (s *Store) DropInode(dev, ino uint64) []*Frame {
+	return s.dropMatching(func(f *Frame) bool {
+		attr := f.Attr()
+		return attr.Dev == dev && attr.Ino == ino
+	})
+}
+
+func (s *Store) dropMatching(match func(*Frame) bool) []*Frame {
+	var frames []*Frame
+	var dropped []*entry
+	s.mu.Lock()
+	for path, e := range s.entries {
+		if match(e.frame) {
+			delete(s.entries, path)
+			dropped = append(dropped, e)
+			if e.frame.tryAcquire() {
+				frames = append(frames, e.frame)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range dropped {
+		s.release(e)
+	}
+	return frames
+}
+
+// Reclaim gives up frames outside the window until at least bytes of memory are
+// free in the arena or the ledger, or there are none left, and reports whether
+// there is room now. Frames that readers hold open are given up too, but free
+// their memory only when they are closed.
+func (s *Store) Reclaim(bytes int64) bool {
+	for {
+		used, _ := s.ledger.Used()
+		if s.ledger.Limit()-used+s.arena.FreeBytes() >= bytes {
+			return true
+		}
+		e := s.takeReclaimable()
+		if e == nil {
+			return false
+		}
+		s.release(e)
+		if e.place == inKept {
+			s.kept.Del(e.key)
+		}
+	}
+}
+
+func (s *Store) takeReclaimable() *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	take := func(from *[]*entry) *entry {
+		for len(*from) > 0 {
+			e := (*from)[0]
+			*from = (*from)[1:]
+			if e.place == inRecent {
+				s.recentBytes -= e.frame.Cost()
+			}
+			if !e.gone.Load() {
+				if s.entries[e.frame.Path] == e {
+					delete(s.entries, e.frame.Path)
+				}
+				return e
+			}
+		}
+		return nil
+	}
+	if e := take(&s.keptOrder); e != nil {
+		return e
+	}
+	return take(&s.recent)
+}
+
+// release gives back the store's reference, once.
+func (s *Store) release(e *entry) {
+	if !e.gone.CompareAndSwap(false, true) {
+		return
+	}
+	if e.frame.Ready() && !e.frame.Opened() {
+		s.fetchedUnread.Add(e.frame.Size())
+	}
+	e.frame.Release()
+}
+
+// onExit is ristretto's word that it keeps an entry no longer. It comes with
+// nil for keys that were deleted before.
+func (s *Store) onExit(e *entry) {
+	if e == nil || e.gone.Load() {
+		return
+	}
+	s.leftMu.Lock()
+	s.left = append(s.left, e)
+	s.leftMu.Unlock()
+	s.release(e)
+}
+
+// forgetLeftLocked takes entries that ristretto let go off the map and
+// compacts the order list.
+func (s *Store) forgetLeftLocked() {
+	s.leftMu.Lock()
+	left := s.left
+	s.left = nil
+	s.leftMu.Unlock()
+	for _, e := range left {
+		if s.entries[e.frame.Path] == e {
+			delete(s.entries, e.frame.Path)
+		}
+	}
+	if len(left) == 0 || len(s.keptOrder) < 2*len(s.entries)+64 {
+		return
+	}
+	live := s.keptOrder[:0]
+	for _, e := range s.keptOrder {
+		if !e.gone.Load() {
+			live = append(live, e)
+		}
+	}
+	clear(s.keptOrder[len(live):])
+	s.keptOrder = live
+}
+
+// FetchedUnread returns the bytes of frames that were dropped without ever
+// having been opened.
+func (s *Store) FetchedUnread() int64 { return s.fetchedUnread.Load() }
+
+// Close drops all frames. Those that readers hold stay valid until released.
+func (s *Store) Close() {
+	for _, f := range s.DropTree("") {
+		f.Release()
+	}
+	s.kept.Close()
+}
