@@ -173,3 +173,15 @@ func appendHexSpans(spans []Run, name string) []Run {
 	}
 	return spans
 }
+
+// CounterAt returns the number of name that stands where counter stood in
+// another name of the same sequence.
+func CounterAt(name string, counter Counter) (Counter, bool) {
+	var buffer [8]Run
+	for _, run := range countersOf(buffer[:0], name, counter.Base) {
+		if textEnd(run) == textEnd(counter.Run) {
+			return Counter{run, counter.Base}, true
+		}
+	}
+	return Counter{}, false
+}

@@ -141,6 +141,32 @@ func (s Sequence) Numbers(name string) []Counter {
 	return counters
 }
 
+// Closed reports whether next lies outside the set that name counts: in
+// 00001-of-00002 the total closes the set, so there is no carry into another
+// number.
+func (s Sequence) Closed(name, next string) bool {
+	var buffer [16]Run
+	before := -1
+	numbers := 0
+	for _, run := range appendRuns(buffer[:0], name) {
+		switch run.Kind {
+		case Number:
+			numbers++
+		case Total:
+			before = numbers - 1
+		}
+	}
+	if before < 0 {
+		return false
+	}
+	for _, n := range s.Differing(name, next) {
+		if n != before {
+			return true
+		}
+	}
+	return false
+}
+
 // Differing returns which numbers differ between two names of the sequence, as
 // indices into Numbers.
 func (s Sequence) Differing(a, b string) []int {

@@ -1,0 +1,228 @@
+package prefetch
+
+import (
+	"container/list"
+	"path"
+	"slices"
+
+	"reelahead/naming"
+)
+
+// Reader identifies who opens files: one process, or one reader of a trace.
+type Reader uint64
+
+// StreamID identifies a cursor: one reader's way through one sequence. Ids are
+// never reused; 0 is none.
+type StreamID uint64
+
+// Directories gives the predictor its evidence. dir is relative to the root,
+// slash-separated, "" for the root itself. Listing returns nil while the
+// directory's names are not known yet (the predictor then guesses by
+// arithmetic and names the directory in WantListings), or if there is no such
+// directory. It never blocks.
+type Directories interface {
+	Listing(dir string) *naming.Listing
+}
+
+// Prediction is what one stream's reader is expected to open next.
+type Prediction struct {
+	// Stream is the cursor that the open belongs to; 0 if there is none, then
+	// the rest is empty.
+	Stream StreamID
+	// Next holds paths relative to the root in the order in which they are
+	// expected, at most as many as asked for. Empty: stay quiet.
+	Next []string
+	// Fallback is what to try if none of Next exists: the hexadecimal
+	// successors. Only where Next is not proven.
+	Fallback []string
+	// Proven says that every name of Next stands in a listing or a hint.
+	Proven bool
+	// Locked says that at least two opens agree on direction and step, or that
+	// a hint announced them; else Next is the first guess after one open.
+	Locked bool
+	// WantListings names directories whose listing would tell more now.
+	WantListings []string
+}
+
+// StreamState describes a live stream for status.
+type StreamState struct {
+	Stream   StreamID
+	Reader   Reader
+	Dir      string // relative to the root
+	Pattern  string // printf notation, or the name itself
+	Step     int    // in files, negative for backwards
+	Playhead string // base name of the last open
+}
+
+// Bounds of the predictor's memory. A reader is a process; a machine that
+// serves a render farm has hundreds, and a player a few dozen cursors at most.
+const (
+	maxReaders          = 1024
+	maxCursorsPerReader = 64
+)
+
+// Predictor learns the order in which readers open files and says what comes
+// next. It knows only what it is told: opens, hints, and the listings it asks
+// for, so the same events always give the same predictions. It is not safe for
+// concurrent use.
+type Predictor struct {
+	lastID  StreamID
+	readers map[Reader]*list.Element // of *reader
+	recent  *list.List               // of *reader, last used first
+	streams map[StreamID]*cursor
+	hinted  map[StreamID]*announcement
+}
+
+// NewPredictor returns a predictor that has seen nothing.
+func NewPredictor() *Predictor {
+	return &Predictor{
+		readers: make(map[Reader]*list.Element),
+		recent:  list.New(),
+		streams: make(map[StreamID]*cursor),
+		hinted:  make(map[StreamID]*announcement),
+	}
+}
+
+// reader is what is known of one Reader.
+type reader struct {
+	id      Reader
+	cursors []*cursor // last used first
+	hint    *announcement
+	turns   turns
+	// surprises counts opens that nothing expected since the last time that
+	// two in a row were expected.
+	surprises int
+	expected  int // opens in a row that some cursor expected
+}
+
+// Open records that r opens file and returns what its stream expects next, at
+// most n paths.
+func (p *Predictor) Open(r Reader, file string, dirs Directories, n int) Prediction {
+	who := p.reader(r)
+	if who.hint != nil {
+		if who.hint.open(file) {
+			return who.hint.predict(n)
+		}
+	}
+	at := splitPlace(file)
+	c := p.train(who, at, dirs)
+	who.use(c)
+	return c.predict(dirs, n)
+}
+
+// Peek returns what stream s expects next without an open: when a listing has
+// arrived, or when more names are wanted.
+func (p *Predictor) Peek(s StreamID, dirs Directories, n int) Prediction {
+	if a := p.hinted[s]; a != nil {
+		return a.predict(n)
+	}
+	if c := p.streams[s]; c != nil {
+		return c.predict(dirs, n)
+	}
+	return Prediction{}
+}
+
+// Forget drops stream s: its reader has been silent for too long.
+func (p *Predictor) Forget(s StreamID) {
+	if a := p.hinted[s]; a != nil {
+		delete(p.hinted, s)
+		a.owner.hint = nil
+		return
+	}
+	c := p.streams[s]
+	if c == nil {
+		return
+	}
+	delete(p.streams, s)
+	c.owner.cursors = slices.DeleteFunc(c.owner.cursors, func(o *cursor) bool { return o == c })
+}
+
+// Stream describes stream s.
+func (p *Predictor) Stream(s StreamID) (StreamState, bool) {
+	if a := p.hinted[s]; a != nil {
+		return a.state(), true
+	}
+	if c := p.streams[s]; c != nil {
+		return c.state(), true
+	}
+	return StreamState{}, false
+}
+
+// Streams describes every live stream, oldest first.
+func (p *Predictor) Streams() []StreamState {
+	states := make([]StreamState, 0, len(p.streams)+len(p.hinted))
+	for _, c := range p.streams {
+		states = append(states, c.state())
+	}
+	for _, a := range p.hinted {
+		states = append(states, a.state())
+	}
+	slices.SortFunc(states, func(a, b StreamState) int { return int(a.Stream) - int(b.Stream) })
+	return states
+}
+
+// reader returns the record of r, which becomes the most recently used one.
+func (p *Predictor) reader(r Reader) *reader {
+	if element, ok := p.readers[r]; ok {
+		p.recent.MoveToFront(element)
+		return element.Value.(*reader)
+	}
+	if p.recent.Len() >= maxReaders {
+		p.dropReader(p.recent.Back())
+	}
+	who := &reader{id: r}
+	p.readers[r] = p.recent.PushFront(who)
+	return who
+}
+
+func (p *Predictor) dropReader(element *list.Element) {
+	who := p.recent.Remove(element).(*reader)
+	delete(p.readers, who.id)
+	for _, c := range who.cursors {
+		delete(p.streams, c.id)
+	}
+	if who.hint != nil {
+		delete(p.hinted, who.hint.stream)
+	}
+}
+
+// newCursor starts a stream of who at a place, dropping its least recently
+// used one if there are too many.
+func (p *Predictor) newCursor(who *reader, at place) *cursor {
+	if len(who.cursors) >= maxCursorsPerReader {
+		oldest := who.cursors[len(who.cursors)-1]
+		delete(p.streams, oldest.id)
+		who.cursors = who.cursors[:len(who.cursors)-1]
+	}
+	p.lastID++
+	c := &cursor{id: p.lastID, owner: who, at: at, walk: walk{way: natural, step: 1}}
+	c.segment = at
+	p.streams[c.id] = c
+	who.cursors = append(who.cursors, c)
+	return c
+}
+
+// use makes c the reader's most recently used cursor.
+func (r *reader) use(c *cursor) {
+	i := slices.Index(r.cursors, c)
+	copy(r.cursors[1:i+1], r.cursors[:i])
+	r.cursors[0] = c
+}
+
+// place is a file as a directory and a name in it.
+type place struct{ dir, name string }
+
+func splitPlace(file string) place {
+	dir, name := path.Split(file)
+	if dir != "" {
+		dir = dir[:len(dir)-1]
+	}
+	return place{dir, name}
+}
+
+func (p place) path() string {
+	if p.dir == "" {
+		return p.name
+	}
+	return p.dir + "/" + p.name
+}

@@ -1,0 +1,141 @@
+package prefetch
+
+import (
+	"slices"
+
+	"reelahead/naming"
+)
+
+// predict says what c expects next and remembers the first of it, so that the
+// next open can be recognised.
+func (c *cursor) predict(dirs Directories, n int) Prediction {
+	p := Prediction{Stream: c.id, Locked: c.agreed > 0}
+	wanted := max(n, reach)
+	l := dirs.Listing(c.at.dir)
+	if l == nil {
+		p.WantListings = []string{c.at.dir}
+		p.Next, p.Fallback = c.compute(wanted)
+	} else {
+		p.Proven = true
+		p.Next, p.WantListings = c.ahead(dirs, wanted)
+	}
+	c.expect(p.Next, p.Fallback)
+	if c.owner.surprises >= quietAfter && c.agreed == 0 {
+		return Prediction{Stream: c.id, WantListings: p.WantListings}
+	}
+	p.Next = p.Next[:min(n, len(p.Next))]
+	p.Fallback = p.Fallback[:min(n, len(p.Fallback))]
+	return p
+}
+
+func (c *cursor) expect(paths ...[]string) {
+	c.expected = [reach]uint64{}
+	i := 0
+	for _, some := range paths {
+		for _, file := range some {
+			if i == reach {
+				return
+			}
+			c.expected[i] = splitPlace(file).hash()
+			i++
+		}
+	}
+}
+
+// ahead follows the walk through the listings for up to n files: to the end of
+// the sequence, round the turns that the reader took before, into the next
+// folder where the evidence says so.
+func (c *cursor) ahead(dirs Directories, n int) (next, want []string) {
+	at, w, blocks, single := c.at, c.walk, c.blocks, 0
+	k := newWalker(dirs.Listing(at.dir), at.name, w)
+	next = make([]string, 0, n)
+	for len(next) < n {
+		if t := c.turnAt(at, w, k); t != nil {
+			at, w = t.to, t.after
+			l := dirs.Listing(at.dir)
+			if l == nil {
+				return next, append(want, at.dir)
+			}
+			k = newWalker(l, at.name, w)
+			next = append(next, at.path())
+			continue
+		}
+		if distance := blocks.due(single); distance > 0 && w.way == natural {
+			k.walk.step *= distance
+			name, ok := k.next()
+			k.walk.step = w.step
+			if ok {
+				at.name = name
+				next = append(next, at.path())
+				single++
+				continue
+			}
+		}
+		name, ok := k.next()
+		if ok {
+			at.name = name
+			next = append(next, at.path())
+			single++
+			continue
+		}
+		to, missing, ok := nextFolder(dirs, at, w, c.agreed > 0)
+		want = append(want, missing...)
+		if !ok {
+			return next, want
+		}
+		at = to
+		k = newWalker(dirs.Listing(at.dir), at.name, w)
+		next = append(next, at.path())
+	}
+	return next, want
+}
+
+// turnAt returns the turn that the reader takes at a place: one seen twice, or
+// once where the walk has no other way to go on, or where it closes a loop.
+func (c *cursor) turnAt(at place, w walk, k *walker) *turn {
+	for i := range c.turns {
+		t := &c.turns[i]
+		if t.from != at || t.before != w.step {
+			continue
+		}
+		if t.seen >= 2 || t.to == c.segment {
+			return t
+		}
+		ahead := *k
+		if _, more := ahead.next(); !more {
+			return t
+		}
+	}
+	return nil
+}
+
+// compute guesses the next names by arithmetic: the decimal successors, and
+// the hexadecimal ones for when none of them exists.
+func (c *cursor) compute(n int) (next, fallback []string) {
+	counter, ok := c.count()
+	if ok {
+		next = c.successors(counter, n)
+	}
+	if ok && (counter.Base == 16 || c.guided) {
+		return next, nil
+	}
+	if hex, found := naming.HexSuffix(c.at.name); found {
+		fallback = c.successors(hex, n)
+		fallback = slices.DeleteFunc(fallback, func(file string) bool { return slices.Contains(next, file) })
+	}
+	return next, fallback
+}
+
+func (c *cursor) successors(counter naming.Counter, n int) []string {
+	next := make([]string, 0, n)
+	for i := 1; len(next) < n; i++ {
+		names := naming.Advance(c.at.name, counter, int64(i)*int64(c.walk.step))
+		if len(names) == 0 {
+			break
+		}
+		for _, name := range names {
+			next = append(next, place{c.at.dir, name}.path())
+		}
+	}
+	return next
+}

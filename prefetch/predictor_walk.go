@@ -1,0 +1,221 @@
+package prefetch
+
+import "reelahead/naming"
+
+// way is an order in which the names of a directory can be walked.
+type way uint8
+
+const (
+	natural    way = iota // by number: 9, 10, 100
+	byteOrder             // as strings sort: 1, 10, 100, 11
+	along                 // one number of several first: tile 0, 1, 2 of frame 1, then frame 2
+	alphabetic            // by letters: xaz, xba
+)
+
+// walk is an order and how far each open goes in it.
+type walk struct {
+	way    way
+	number int   // along: which number runs fastest
+	step   int   // files an open, negative for backwards
+	value  int64 // what the number itself moves by, where the step skips members; else 0
+}
+
+// reversed returns the walk in the other direction.
+func (w walk) reversed() walk {
+	w.step, w.value = -w.step, -w.value
+	return w
+}
+
+func (w walk) direction() int {
+	if w.step < 0 {
+		return -1
+	}
+	return 1
+}
+
+// walker follows a walk through one listing from a name on.
+type walker struct {
+	walk
+	listing  *naming.Listing
+	name     string
+	sequence naming.Sequence
+	position int
+	member   bool // sequence and position are valid
+}
+
+// newWalker starts at name, which need not be in the listing.
+func newWalker(l *naming.Listing, name string, w walk) *walker {
+	k := &walker{walk: w, listing: l, name: name}
+	if w.way == byteOrder || w.way == alphabetic {
+		return k
+	}
+	sequence, ok := l.Sequence(name)
+	if !ok {
+		return k
+	}
+	position, exact := sequence.Position(name)
+	if !exact && w.step > 0 {
+		position-- // a name between two members: the next member is one step on
+	}
+	k.sequence, k.position, k.member = sequence, position, true
+	return k
+}
+
+// next moves one step and returns the name there; false at the end.
+func (k *walker) next() (string, bool) {
+	name, ok := k.step1()
+	if ok {
+		k.name = name
+	}
+	return name, ok
+}
+
+func (k *walker) step1() (string, bool) {
+	switch k.way {
+	case byteOrder:
+		return k.repeat(k.listing.Neighbour)
+	case alphabetic:
+		return k.repeat(k.listing.Alphabetic)
+	case along:
+		return k.repeat(k.alongOne)
+	}
+	if !k.member {
+		return k.listing.Alphabetic(k.name, k.direction())
+	}
+	if k.value != 0 {
+		return k.byValue()
+	}
+	at := k.position + k.walk.step
+	if at < 0 || at >= k.sequence.Len() {
+		return "", false
+	}
+	name := k.sequence.Name(at)
+	if k.sequence.Closed(k.name, name) {
+		return "", false
+	}
+	k.position = at
+	return name, true
+}
+
+// repeat takes as many single steps as the walk's step has.
+func (k *walker) repeat(one func(name string, direction int) (string, bool)) (string, bool) {
+	name, ok := k.name, true
+	for range k.walk.step * k.direction() {
+		if name, ok = one(name, k.direction()); !ok {
+			return "", false
+		}
+	}
+	return name, true
+}
+
+// alongOne moves along the fast number; at its end it goes back to the start
+// of the line and moves the next slower number.
+func (k *walker) alongOne(name string, direction int) (string, bool) {
+	if !k.member {
+		return "", false
+	}
+	if next, ok := k.sequence.Along(name, k.number, direction); ok {
+		return next, true
+	}
+	start := name
+	for range maxLine {
+		before, ok := k.sequence.Along(start, k.number, -direction)
+		if !ok {
+			break
+		}
+		start = before
+	}
+	for n := len(k.sequence.Numbers(name)) - 1; n >= 0; n-- {
+		if n == k.number {
+			continue
+		}
+		if next, ok := k.sequence.Along(start, n, direction); ok {
+			return next, true
+		}
+	}
+	return "", false
+}
+
+// maxLine bounds the search for a line's start; longer lines have no carry.
+const maxLine = 256
+
+// byValue moves the number itself: frames 1, 3, 5 of which 7 is missing go on
+// with 9, not with 8.
+func (k *walker) byValue() (string, bool) {
+	const patience = 16
+	name := k.name
+	for range patience {
+		counters := k.sequence.Numbers(name)
+		if k.number >= len(counters) {
+			return "", false
+		}
+		spellings := naming.Advance(name, counters[k.number], k.value)
+		if len(spellings) == 0 {
+			return "", false
+		}
+		for _, spelling := range spellings {
+			if k.listing.Contains(spelling) {
+				return spelling, true
+			}
+		}
+		name = spellings[0]
+	}
+	return "", false
+}
+
+// move is how one open relates to the one before it.
+type move struct {
+	related bool // the names differ in numbers only, or are neighbours
+	walk    walk // the walk that one such move suggests
+	delta   int  // distance in natural order, 0 if not related by numbers
+}
+
+// farAway is the distance from which two opens in one sequence are two places
+// rather than one step: the widest stride of loader workers seen in practice.
+const farAway = 16
+
+// measure relates two names of one directory by its listing.
+func measure(l *naming.Listing, from, to string, current walk) move {
+	m := move{}
+	sequence, ok := l.Sequence(from)
+	if other, also := l.Sequence(to); ok && also && sequence.Same(other) {
+		i, _ := sequence.Position(from)
+		j, _ := sequence.Position(to)
+		m.related, m.delta = true, j-i
+		m.walk = walk{way: natural, step: j - i}
+		if m.delta == 1 || m.delta == -1 {
+			return m
+		}
+	}
+	for _, direction := range [...]int{1, -1} {
+		if name, ok := l.Neighbour(from, direction); ok && name == to {
+			return move{true, walk{way: byteOrder, step: direction}, m.delta}
+		}
+	}
+	if m.delta == 0 {
+		return m
+	}
+	differing := sequence.Differing(from, to)
+	if len(differing) != 1 {
+		return m
+	}
+	number := differing[0]
+	for _, direction := range [...]int{1, -1} {
+		if name, ok := sequence.Along(from, number, direction); ok && name == to {
+			return move{true, walk{way: along, number: number, step: direction}, m.delta}
+		}
+	}
+	if _, by, ok := naming.Between(from, to); ok && by == int64(m.delta) {
+		m.walk.number, m.walk.value = number, by
+	}
+	return m
+}
+
+// guess relates two names by arithmetic.
+func guess(from, to string) (naming.Counter, move) {
+	counter, by, ok := naming.Between(from, to)
+	if !ok || by > 1<<30 || by < -1<<30 {
+		return counter, move{}
+	}
+	return counter, move{true, walk{way: natural, step: int(by)}, int(by)}
+}
