@@ -1,0 +1,180 @@
+package slownas
+
+import (
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// maxRequest is the most that one read or write carries, in bytes: the rsize
+// and wsize that Linux NFS clients agree on with most servers.
+const maxRequest = 1 << 20
+
+// Config describes a server and how its clients mount it.
+type Config struct {
+	RoundTrip       time.Duration // of every request
+	Jitter          time.Duration // added to the round trip, evenly between 0 and this
+	Bandwidth       int64         // bytes a second, all streams together
+	StreamBandwidth int64         // bytes a second, one open file handle
+	Slots           int           // requests in flight; more wait
+	Stall           Stall         // zero: never
+	Seed            uint64        // of the jitter
+
+	// ReadAhead is what the kernel reads ahead of a buffered reader, in bytes.
+	// A Linux NFS mount has 128 KiB since Linux 5.4.
+	ReadAhead int64
+	// AttrTimeout is how long the kernel answers for names and attributes
+	// without a request: acregmin and acdirmin of an NFS mount.
+	AttrTimeout time.Duration
+	// AllowOther lets other users than the one who mounts in. The kernel then
+	// checks permissions, and asks for attributes that it doesn't know.
+	AllowOther bool
+}
+
+// Stall makes the server answer nothing for Length at the start of every
+// Period, the first time one Period after the mount.
+type Stall struct{ Length, Period time.Duration }
+
+func (s Stall) stall() stall { return stall{s.Length, s.Period} }
+
+// Validate returns an error that says which parameter is wrong and what it may
+// be.
+func (c Config) Validate() error {
+	switch {
+	case c.RoundTrip < 0 || c.Jitter < 0 || c.AttrTimeout < 0:
+		return fmt.Errorf("round trip, jitter and attribute timeout can't be negative")
+	case c.Bandwidth <= 0 || c.StreamBandwidth <= 0:
+		return fmt.Errorf("bandwidth and stream bandwidth must be more than 0")
+	case c.Slots < 1 || c.Slots > 4096:
+		return fmt.Errorf("slots must be between 1 and 4096, not %d", c.Slots)
+	case c.ReadAhead < 0:
+		return fmt.Errorf("read-ahead can't be negative")
+	case c.Stall.Length < 0 || c.Stall.Length > 0 && c.Stall.Length >= c.Stall.Period:
+		return fmt.Errorf("a stall of %v must be shorter than its period of %v", c.Stall.Length, c.Stall.Period)
+	}
+	return nil
+}
+
+// Mount is a mounted model.
+type Mount struct {
+	server *fuse.Server
+	alarm  *alarm
+}
+
+// New mounts a model of a server that exports the directory backing. The
+// process that serves it must not read from it.
+func New(backing, mountPoint string, config Config) (*Mount, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{backing, mountPoint} {
+		if info, err := os.Stat(dir); err != nil {
+			return nil, err
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("%s is not a directory", dir)
+		}
+	}
+	backing, err := filepath.Abs(backing)
+	if err != nil {
+		return nil, err
+	}
+	root, err := fs.NewLoopbackRoot(backing)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", backing, err)
+	}
+	alarm, err := newAlarm()
+	if err != nil {
+		return nil, err
+	}
+	delayer := &delayer{model: newModel(config), alarm: alarm}
+	options := mountOptions(backing, config)
+	files := fs.NewNodeFS(&node{LoopbackNode: root.(*fs.LoopbackNode), delayer: delayer}, options)
+
+	// The modes that the kernel sends have its caller's umask applied already.
+	unix.Umask(0)
+	kernel, err := fuse.NewServer(&server{RawFileSystem: files, delayer: delayer}, mountPoint, &options.MountOptions)
+	if err != nil {
+		alarm.close()
+		return nil, fmt.Errorf("mount on %s: %w", mountPoint, err)
+	}
+	go kernel.Serve()
+	m := &Mount{server: kernel, alarm: alarm}
+	err = kernel.WaitMount()
+	if err == nil {
+		err = setReadAhead(mountPoint, config.ReadAhead)
+	}
+	if err != nil {
+		_ = m.Unmount()
+		return nil, err
+	}
+	return m, nil
+}
+
+func mountOptions(backing string, config Config) *fs.Options {
+	options := &fs.Options{EntryTimeout: &config.AttrTimeout, AttrTimeout: &config.AttrTimeout}
+	options.MountOptions = fuse.MountOptions{
+		FsName:       backing,
+		Name:         "slownas",
+		MaxWrite:     maxRequest,
+		MaxReadAhead: maxRequest,
+		// The slots of the model are the bound; the kernel's must lie above it.
+		MaxBackground: 2 * config.Slots,
+		// Replies are written from a mapping, which costs one copy; a pipe
+		// would not hold 1 MiB and its header.
+		DisableSplice: true,
+		DirectMount:   true,
+		DisableXAttrs: true,
+		// A READDIRPLUS would look up each name by itself, a round trip each.
+		DisableReadDirPlus: true,
+		// An O_DIRECT read of several MiB goes out as parallel requests, as an
+		// NFS client sends it.
+		ExtraCapabilities: fuse.CAP_ASYNC_DIO,
+		// It would ask for the attributes at every read(2). An NFS client
+		// compares them at open.
+		DisabledCapabilities: fuse.CAP_AUTO_INVAL_DATA,
+		Logger:               log.New(os.Stderr, "slownas: ", 0),
+		AllowOther:           config.AllowOther,
+	}
+	if config.AllowOther {
+		options.Options = []string{"default_permissions"}
+	}
+	return options
+}
+
+// setReadAhead sets what the kernel reads ahead on the mount. Without
+// permission for it the kernel's default of 128 KiB stays.
+func setReadAhead(mountPoint string, bytes int64) error {
+	// STATX_DONT_SYNC keeps the kernel from asking this very process.
+	var stat unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, mountPoint, unix.AT_STATX_DONT_SYNC, 0, &stat); err != nil {
+		return fmt.Errorf("find the device of %s: %w", mountPoint, err)
+	}
+	path := fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", stat.Dev_major, stat.Dev_minor)
+	err := os.WriteFile(path, []byte(strconv.FormatInt(bytes>>10, 10)), 0)
+	if err != nil && bytes != 128<<10 {
+		return fmt.Errorf("set the read-ahead of the mount: %w", err)
+	}
+	return nil
+}
+
+// Wait returns when the filesystem has been unmounted.
+func (m *Mount) Wait() {
+	m.server.Wait()
+	m.alarm.close()
+}
+
+// Unmount unmounts the filesystem. It fails with EBUSY while files on it are
+// open or a process has its working directory there.
+func (m *Mount) Unmount() error {
+	if err := m.server.Unmount(); err != nil {
+		return fmt.Errorf("unmount: %w", err)
+	}
+	return nil
+}

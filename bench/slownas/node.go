@@ -1,0 +1,139 @@
+package slownas
+
+import (
+	"context"
+	"sync"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// node is a file or directory of the backing directory whose open handles are
+// streams of the model.
+type node struct {
+	*fs.LoopbackNode
+	delayer *delayer
+}
+
+var (
+	_ = (fs.NodeWrapChilder)((*node)(nil))
+	_ = (fs.NodeOpener)((*node)(nil))
+	_ = (fs.NodeCreater)((*node)(nil))
+)
+
+func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
+	return &node{LoopbackNode: child.(*fs.LoopbackNode), delayer: n.delayer}
+}
+
+func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	file, fuseFlags, errno := n.LoopbackNode.Open(ctx, flags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return newHandle(file, n.delayer), fuseFlags, 0
+}
+
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	child, file, fuseFlags, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
+	if errno != 0 {
+		return nil, nil, 0, errno
+	}
+	return child, newHandle(file, n.delayer), fuseFlags, 0
+}
+
+// handle is one open file: one stream of the model.
+//
+// Its reads are answered from a mapping of the backing file, which the kernel
+// copies from directly. The mapping lives as long as the handle: the kernel
+// releases a handle only after the last of its reads.
+type handle struct {
+	*fs.LoopbackFile
+	delayer *delayer
+	fd      int
+	stream  link // guarded by the model's mutex
+
+	mapOnce sync.Once
+	mapping []byte
+}
+
+var (
+	_ = (fs.FileReader)((*handle)(nil))
+	_ = (fs.FileWriter)((*handle)(nil))
+	_ = (fs.FileReleaser)((*handle)(nil))
+	_ = (fs.FilePassthroughFder)((*handle)(nil))
+)
+
+func newHandle(file fs.FileHandle, delayer *delayer) *handle {
+	loopback := file.(*fs.LoopbackFile)
+	fd, _ := loopback.PassthroughFd()
+	return &handle{LoopbackFile: loopback, delayer: delayer, fd: fd}
+}
+
+// PassthroughFd keeps the kernel from reading the backing file by itself, which
+// would be no model of anything.
+func (h *handle) PassthroughFd() (int, bool) { return -1, false }
+
+func (h *handle) Read(ctx context.Context, dest []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
+	size, errno := h.size()
+	if errno != 0 {
+		return nil, errno
+	}
+	n := int(max(min(int64(len(dest)), size-offset), 0))
+	if status := h.wait(ctx, n); !status.Ok() {
+		return nil, syscall.Errno(status)
+	}
+	// Asked again after the wait, since the kernel is handed the mapping and a
+	// page beyond the end of the file cannot be read from it.
+	if size, errno = h.size(); errno != 0 {
+		return nil, errno
+	}
+	n = int(max(min(int64(n), size-offset), 0))
+	if n == 0 {
+		return fuse.ReadResultData(nil), 0
+	}
+	h.mapOnce.Do(func() { h.mapFile(size) })
+	if end := offset + int64(n); end <= int64(len(h.mapping)) {
+		return fuse.ReadResultVector([][]byte{h.mapping[offset:end]}), 0
+	}
+	return fuse.ReadResultFd(uintptr(h.fd), offset, n), 0
+}
+
+// mapFile maps the file; a file that can't be mapped or has grown since is read
+// with pread.
+func (h *handle) mapFile(size int64) {
+	if mapping, err := unix.Mmap(h.fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED); err == nil {
+		h.mapping = mapping
+	}
+}
+
+func (h *handle) size() (int64, syscall.Errno) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(h.fd, &stat); err != nil {
+		return 0, fs.ToErrno(err)
+	}
+	return stat.Size, 0
+}
+
+func (h *handle) Write(ctx context.Context, data []byte, offset int64) (uint32, syscall.Errno) {
+	if status := h.wait(ctx, len(data)); !status.Ok() {
+		return 0, syscall.Errno(status)
+	}
+	return h.LoopbackFile.Write(ctx, data, offset)
+}
+
+func (h *handle) Release(ctx context.Context) syscall.Errno {
+	if h.mapping != nil {
+		_ = unix.Munmap(h.mapping)
+	}
+	return h.LoopbackFile.Release(ctx)
+}
+
+func (h *handle) wait(ctx context.Context, n int) fuse.Status {
+	var thread uint32
+	if caller, ok := fuse.FromContext(ctx); ok {
+		thread = caller.Pid
+	}
+	return h.delayer.wait(ctx.Done(), thread, &h.stream, n)
+}
