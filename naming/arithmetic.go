@@ -185,3 +185,19 @@ func CounterAt(name string, counter Counter) (Counter, bool) {
 	}
 	return Counter{}, false
 }
+
+// SameNumbers reports whether two names hold the same numbers in the same
+// order, whatever the text around them: two views or passes of one frame.
+func SameNumbers(a, b string) bool {
+	var aBuffer, bBuffer [8]Run
+	x, y := appendNumbers(aBuffer[:0], a), appendNumbers(bBuffer[:0], b)
+	if len(x) == 0 || len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if a[x[i].Start:x[i].End] != b[y[i].Start:y[i].End] {
+			return false
+		}
+	}
+	return true
+}

@@ -105,6 +105,9 @@ func (p *Predictor) Open(r Reader, file string, dirs Directories, n int) Predict
 		}
 	}
 	at := splitPlace(file)
+	if isSideFile(at.name) {
+		return Prediction{}
+	}
 	c := p.train(who, at, dirs)
 	who.use(c)
 	return c.predict(dirs, n)

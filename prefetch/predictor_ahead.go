@@ -20,12 +20,28 @@ func (c *cursor) predict(dirs Directories, n int) Prediction {
 		p.Next, p.WantListings = c.ahead(dirs, wanted)
 	}
 	c.expect(p.Next, p.Fallback)
-	if c.owner.surprises >= quietAfter && c.agreed == 0 {
+	if !c.speaks(p.Next) {
 		return Prediction{Stream: c.id, WantListings: p.WantListings}
 	}
 	p.Next = p.Next[:min(n, len(p.Next))]
 	p.Fallback = p.Fallback[:min(n, len(p.Fallback))]
 	return p
+}
+
+// speaks reports whether the evidence is good enough to act on next. A reader
+// that surprised again and again must first be right twice; so must one that
+// goes from name to name as they sort, whatever the numbers say; and one
+// checkpoint restored does not mean that the next will be.
+func (c *cursor) speaks(next []string) bool {
+	switch {
+	case len(next) == 0 || c.agreed >= settled:
+		return true
+	case c.owner.surprises >= quietAfter:
+		return false
+	case c.walk.way == byteOrder && c.unnumbered:
+		return false
+	}
+	return c.agreed > 0 || !isCheckpoint(c.at.name, splitPlace(next[0]).name)
 }
 
 func (c *cursor) expect(paths ...[]string) {
@@ -93,8 +109,8 @@ func (c *cursor) ahead(dirs Directories, n int) (next, want []string) {
 // turnAt returns the turn that the reader takes at a place: one seen twice, or
 // once where the walk has no other way to go on, or where it closes a loop.
 func (c *cursor) turnAt(at place, w walk, k *walker) *turn {
-	for i := range c.turns {
-		t := &c.turns[i]
+	for i := range c.breaks {
+		t := &c.breaks[i]
 		if t.from != at || t.before != w.step {
 			continue
 		}

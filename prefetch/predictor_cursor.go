@@ -18,14 +18,18 @@ type cursor struct {
 	// position holds for at.name.
 	counter naming.Counter
 	guided  bool // counter was learned from two names, not guessed from one
+	// unnumbered tells that the walk led between names that differ in text.
+	unnumbered bool
 	// agreed counts the opens in a row that the walk explained. 0 is a first
 	// guess, settled and more survives one deviation.
 	agreed  int
-	pending walk // the walk that the last deviation suggested
-	segment place
-	turns   []turn // where the way broke off before, newest last
+	pending walk   // the walk that the last deviation suggested
+	segment place  // where the way began that goes on without a break
+	breaks  []turn // where it broke off before, newest last
+	jumped  int    // how far from the reader's cursor before it this one began
 	blocks  blocks
-	holes   int // opens left in which a skipped file may still arrive
+	holes   int // opens left in which a file of the last gap may still arrive
+	gap     int // how far the last skip went
 	seen    [16]uint64
 	seenAt  int
 	// expected are the hashes of the next paths by the last prediction.
@@ -42,6 +46,8 @@ const (
 	settled = 2
 	// maxTurns bounds the places a cursor remembers to have turned at.
 	maxTurns = 8
+	// maxTried bounds how many cursors an unexpected open is compared with.
+	maxTried = 4
 	// quietAfter is how many surprises in a row show that a reader follows no
 	// order.
 	quietAfter = 2
@@ -49,11 +55,10 @@ const (
 
 // turn is a place where a reader's way broke off, and where it went on.
 type turn struct {
-	from, to   place
-	before     int // step before
-	after      walk
-	seen       int
-	mirrorless bool
+	from, to place
+	before   int // step on arriving at from
+	after    walk
+	seen     int // how often
 }
 
 var pathSeed = maphash.MakeSeed()
@@ -69,22 +74,35 @@ func (p place) hash() uint64 {
 
 // train finds or makes the cursor that the open of at belongs to and moves it.
 func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
-	for _, c := range who.cursors {
-		if c.at == at {
-			return c // opened again: tells nothing about the order
-		}
+	if len(who.cursors) > 0 && who.cursors[0].at == at {
+		return who.cursors[0] // opened again: tells nothing about the order
 	}
-	hash := at.hash()
-	if c, ahead := who.expecting(hash); c != nil {
-		who.foreseen()
+	if c, ahead := who.expecting(at.hash()); c != nil {
 		c.arrive(at, ahead, dirs)
+		p.supersede(c)
 		who.turns.add(c.id)
 		return c
 	}
+	for _, c := range who.cursors {
+		if c.at == at {
+			return c
+		}
+	}
 	c := p.surprise(who, at, dirs)
-	c.note(hash)
+	p.supersede(c)
 	who.turns.add(c.id)
 	return c
+}
+
+// supersede drops the other cursors that stand where c now is: a loop has come
+// back to where it was left.
+func (p *Predictor) supersede(c *cursor) {
+	for _, old := range c.owner.cursors {
+		if old != c && old.at == c.at {
+			p.Forget(old.id)
+			return
+		}
+	}
 }
 
 // expecting returns the cursor that expects the path with this hash soonest.
@@ -105,38 +123,68 @@ func (r *reader) expecting(hash uint64) (*cursor, int) {
 // foreseen counts an open that was expected. Two in a row show that the reader
 // follows an order after all; one may be chance.
 func (r *reader) foreseen() {
-	if r.expected++; r.expected >= 2 {
+	if r.expected++; r.expected >= settled {
 		r.surprises = 0
 	}
+}
+
+// surprised counts an open that was not expected.
+func (r *reader) surprised() {
+	r.expected = 0
+	r.surprises++
 }
 
 // arrive moves c to an open that it expected after `ahead` others.
 func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	if ahead == 0 {
+		c.owner.foreseen()
 		c.agreed++
 		c.pending = walk{}
-		c.moveTo(at, true)
+		c.follow(at)
 		return
 	}
 	// Opens were left out: dropped, still to come from another thread, or a
 	// wider step.
-	c.holes = reach
 	m, counter := c.relate(at, dirs)
+	if !m.related {
+		c.moveTo(at)
+		return
+	}
+	c.holes, c.gap = reach, m.delta
 	switch {
-	case !m.related:
-		c.moveTo(at, true)
-	case c.agreed < settled, c.pending == m.walk:
+	case c.agreed < settled && m.unit():
 		c.adopt(m.walk, counter)
+		c.agreed = 1
+	case c.agreed < settled:
+		c.owner.surprised()
+		c.adopt(m.walk, counter)
+		c.pending = m.walk
 		c.agreed = 0
-		if m.walk == c.pending {
-			c.agreed = settled
-		}
-		c.moveTo(at, false)
+	case c.pending == m.walk:
+		c.adopt(m.walk, counter)
 	default:
+		c.owner.foreseen()
 		c.pending = m.walk
 		c.blocks.jump(m.delta * c.walk.direction())
-		c.moveTo(at, true)
 	}
+	c.moveTo(at)
+}
+
+// follow moves c to the open that it expected first, taking the turn or the
+// jump that it expected there.
+func (c *cursor) follow(at place) {
+	for i := range c.breaks {
+		if t := &c.breaks[i]; t.from == c.at && t.to == at && t.before == c.walk.step {
+			t.seen++
+			c.walk = t.after
+			c.segment = at
+			c.blocks.forget()
+		}
+	}
+	if distance := c.blocks.due(0); distance > 0 {
+		c.blocks.jump(distance)
+	}
+	c.moveTo(at)
 }
 
 // relate measures the move from where c is to at: by the listing if it is
@@ -161,34 +209,32 @@ func (c *cursor) adopt(w walk, counter naming.Counter) {
 	c.pending = walk{}
 }
 
-// moveTo sets the place. sameWay tells that the walk goes on.
-func (c *cursor) moveTo(at place, sameWay bool) {
+// moveTo sets the place.
+func (c *cursor) moveTo(at place) {
 	if c.holes > 0 {
 		c.holes--
 	}
-	if !sameWay {
-		c.segment = c.at
-	}
 	c.blocks.step()
 	c.at = at
-	c.note(at.hash())
+	c.note(at)
 }
 
 // note remembers that a path was opened.
-func (c *cursor) note(hash uint64) {
-	c.seen[c.seenAt%len(c.seen)] = hash
+func (c *cursor) note(at place) {
+	c.seen[c.seenAt%len(c.seen)] = at.hash()
 	c.seenAt++
 }
 
-// surprise places an open that no cursor expected.
+// surprise places an open that no cursor expected: near one of the reader's
+// last cursors in that folder it is a change of that one's mind, else it is a
+// new place.
 func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
-	who.expected = 0
 	tried := 0
 	for _, c := range who.cursors {
 		if c.at.dir != at.dir {
 			continue
 		}
-		if tried++; tried > 4 {
+		if tried++; tried > maxTried {
 			break
 		}
 		m, counter := c.relate(at, dirs)
@@ -196,63 +242,72 @@ func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
 			return c
 		}
 	}
-	if len(who.cursors) > 0 && who.spoke() {
-		who.surprises++
+	if last := who.last(); last != nil && last.expected[0] != 0 && !naming.SameNumbers(last.at.name, at.name) {
+		who.surprised()
 	}
 	c := p.newCursor(who, at)
-	c.inherit(who, dirs)
+	c.note(at)
+	c.inherit(dirs)
 	return c
 }
 
-// spoke reports whether the reader's last stream made a prediction that this
-// open could have confirmed.
-func (r *reader) spoke() bool {
-	return r.cursors[0].expected[0] != 0 || r.surprises > 0
+// last returns the cursor of the reader's last open.
+func (r *reader) last() *cursor {
+	if len(r.cursors) == 0 {
+		return nil
+	}
+	return r.cursors[0]
 }
 
 // accept takes an unexpected open as c's own if it is near: a file left out
 // before, a turn, another step. It reports false for a jump.
 func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directories) bool {
-	unit := m.walk.step == 1 || m.walk.step == -1
+	settledHere := c.agreed >= settled
 	near := m.delta >= -farAway && m.delta <= farAway
 	backwards := m.delta*c.walk.direction() < 0
-	fresh := !slices.Contains(c.seen[:], at.hash())
+	onward := m.walk.way != natural && m.walk.direction() == c.walk.direction()
 	switch {
-	case c.holes > 0 && backwards && near && fresh:
-		c.fill(m, at)
+	case c.isLate(m, at):
+		c.fill(at)
 		return true
-	case !unit && !near:
+	case !m.unit() && !near:
 		return false
-	case c.agreed >= settled && c.finished(dirs) && m.walk != c.walk.reversed():
+	case settledHere && !onward && m.walk != c.walk.reversed() && c.finished(dirs):
 		return false // the end was reached: this is a new beginning
-	case unit && m.walk.way == natural && backwards, unit && c.agreed < settled:
-		c.turn(m.walk, at)
-		c.adopt(m.walk, counter)
+	case m.unit() && (!settledHere || onward || m.walk.way == natural):
+		c.turnTo(at, m, counter)
 		c.agreed = 1
-		c.moveTo(at, false)
-		c.owner.surprises = 0
+		c.owner.expected = 0
 		return true
-	case c.agreed >= settled && backwards:
+	case settledHere && backwards:
 		return false
 	}
-	c.owner.surprises++
 	repeated := m.walk == c.walk || m.walk == c.pending
-	c.turn(m.walk, at)
-	c.adopt(m.walk, counter)
+	c.owner.surprised()
+	c.turnTo(at, m, counter)
 	c.pending = m.walk
 	c.agreed = 0
 	if repeated {
 		c.agreed = settled
 		c.owner.surprises = 0
 	}
-	c.moveTo(at, false)
 	return true
+}
+
+// isLate reports whether an open is of a file that c left out when it last
+// skipped some: reader threads overtake each other.
+func (c *cursor) isLate(m move, at place) bool {
+	distance, gap := m.delta, c.gap
+	if gap < 0 {
+		distance, gap = -distance, -gap
+	}
+	return c.holes > 0 && distance < 0 && -distance < gap && !slices.Contains(c.seen[:], at.hash())
 }
 
 // fill takes a file that was left out before. If the step was a guess from
 // that very gap, it was wrong.
-func (c *cursor) fill(m move, at place) {
-	c.note(at.hash())
+func (c *cursor) fill(at place) {
+	c.note(at)
 	c.pending = walk{}
 	c.blocks.forget()
 	if c.agreed < settled && c.walk.way == natural {
@@ -272,9 +327,14 @@ func (c *cursor) finished(dirs Directories) bool {
 	return !more
 }
 
-// turn remembers that the way broke off where c is and goes on at `to`.
-func (c *cursor) turn(after walk, to place) {
-	c.turns = remember(c.turns, turn{from: c.at, to: to, before: c.walk.step, after: after})
+// turnTo goes on from `at` by another walk and remembers where.
+func (c *cursor) turnTo(at place, m move, counter naming.Counter) {
+	w := m.walk
+	c.unnumbered = m.delta == 0
+	c.breaks = remember(c.breaks, turn{from: c.at, to: at, before: c.walk.step, after: w})
+	c.adopt(w, counter)
+	c.segment = c.at
+	c.moveTo(at)
 }
 
 func remember(turns []turn, t turn) []turn {
@@ -295,25 +355,32 @@ func remember(turns []turn, t turn) []turn {
 }
 
 // inherit gives a new cursor what its reader's last cursor in the same
-// sequence knew: where it turned, now also to here, and how it walked.
-func (c *cursor) inherit(who *reader, dirs Directories) {
-	for _, old := range who.cursors {
+// sequence knew: how it walked and where it turned, now also to here. Two
+// jumps of one length in a row are a step.
+func (c *cursor) inherit(dirs Directories) {
+	for _, old := range c.owner.cursors {
 		if old == c || old.at.dir != c.at.dir {
 			continue
 		}
-		m, _ := old.relate(c.at, dirs)
+		m, counter := old.relate(c.at, dirs)
 		if !m.related || m.delta == 0 {
 			continue
 		}
+		c.jumped = m.delta
+		if old.jumped == m.delta && old.at == old.segment {
+			c.adopt(m.walk, counter)
+			c.agreed = 1
+			return
+		}
 		if old.agreed >= settled {
 			c.walk = old.walk
-			c.counter, c.guided = naming.Counter{}, false
 		}
-		c.turns = remember(slices.Clone(old.turns), turn{
+		c.breaks = remember(slices.Clone(old.breaks), turn{
 			from: old.at, to: c.at, before: old.walk.step, after: c.walk,
 		})
 		c.blocks = old.blocks
 		c.blocks.jump(m.delta * c.walk.direction())
+		c.blocks.step()
 		return
 	}
 }

@@ -170,6 +170,9 @@ type move struct {
 	delta   int  // distance in natural order, 0 if not related by numbers
 }
 
+// unit reports whether the move goes to a direct neighbour.
+func (m move) unit() bool { return m.walk.step == 1 || m.walk.step == -1 }
+
 // farAway is the distance from which two opens in one sequence are two places
 // rather than one step: the widest stride of loader workers seen in practice.
 const farAway = 16
