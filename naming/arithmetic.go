@@ -84,7 +84,7 @@ func countersOf(runs []Run, name string, base int) []Run {
 
 // textEnd is where the text before a run ends: before its sign, if any.
 func textEnd(run Run) int {
-	if run.Negative {
+	if run.Negative || run.Hyphen {
 		return run.Start - 1
 	}
 	return run.Start
@@ -127,9 +127,9 @@ func Advance(name string, counter Counter, delta int64) []string {
 	case padded != text && digits[0] != '0':
 		spellings = append(spellings, text)
 	}
-	head, tail := name[:textEnd(counter.Run)], name[counter.End:]
-	if value.Sign() < 0 {
-		head += "-"
+	head, tail := name[:counter.Start], name[counter.End:]
+	if signed && value.Sign() >= 0 {
+		head = head[:len(head)-1]
 	}
 	names := spellings[:0]
 	for _, spelling := range spellings {

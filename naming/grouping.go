@@ -150,10 +150,15 @@ func (g *grouping) add(same []member, hexadecimal bool) bool {
 			return true
 		}
 		for i, run := range s.numbers {
-			pads[i].add(name, run)
+			pads[i].addSign(run)
 		}
 		return false
 	})
+	for _, m := range same {
+		for i, run := range g.shapeOf(m, hexadecimal).numbers {
+			pads[i].addWidth(l.At(int(m.name)), run)
+		}
+	}
 
 	keys := g.sortedKeys(same, pads, hexadecimal)
 	if hexadecimal && !g.proven(keys, first.hex, len(pads)) {

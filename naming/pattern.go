@@ -31,8 +31,12 @@ func PatternOf(name string, counter Counter) Pattern {
 
 func newPattern(name string, counter Counter, width int) Pattern {
 	digits := name[counter.Start:counter.End]
+	head := name[:counter.Start]
+	if counter.Negative {
+		head = head[:len(head)-1]
+	}
 	return Pattern{
-		head: name[:textEnd(counter.Run)], tail: name[counter.End:],
+		head: head, tail: name[counter.End:],
 		width: width, base: counter.Base,
 		upper: strings.ToLower(digits) != digits,
 	}

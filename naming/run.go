@@ -37,11 +37,14 @@ func (k Kind) String() string {
 }
 
 // Run is one run of digits, name[Start:End]. If Negative, the byte before
-// Start is its minus sign.
+// Start is its minus sign. If Hyphen, the byte before Start is a minus sign
+// only where names without it stand beside this one: shot-0001 is a word and a
+// number unless there is shot0000.
 type Run struct {
 	Start, End int
 	Kind       Kind
 	Negative   bool
+	Hyphen     bool
 }
 
 // versionWords stand before a number that tells editions of one thing apart.
@@ -93,7 +96,9 @@ func appendRuns(runs []Run, name string) []Run {
 		}
 		run.End = i
 		run.Kind = kindOf(name, run, extension, identifierEnd)
-		run.Negative = run.Kind == Number && hasSign(name, run.Start)
+		if run.Kind == Number {
+			run.Negative, run.Hyphen = signOf(name, run.Start)
+		}
 		runs = append(runs, run)
 	}
 	return runs
@@ -149,20 +154,22 @@ func kindOf(name string, run Run, extension, identifierEnd int) Kind {
 	case isMeasure(name, run):
 		return Resolution
 	}
-	if versionWords[wordBefore(name, run.Start)] {
+	if isVersion(name, run.Start) {
 		return Version
 	}
 	return Number
 }
 
-// hasSign reports whether the byte before start is a minus and not a hyphen
-// between words or numbers: only after a dot, an underscore, a space or at the
-// very beginning.
-func hasSign(name string, start int) bool {
+// signOf reports whether the byte before start is a minus, or a hyphen that
+// might be one. After a digit it is neither: 10-001, 2012-08-08.
+func signOf(name string, start int) (minus, hyphen bool) {
 	if start == 0 || name[start-1] != '-' {
-		return false
+		return false, false
 	}
-	return start == 1 || strings.IndexByte("._ ", name[start-2]) >= 0
+	if start == 1 || name[start-2] == '.' || name[start-2] == '_' {
+		return true, false
+	}
+	return false, !isDigit(name[start-2])
 }
 
 // wordBefore returns the letters before start in lower case, or "" if they are
@@ -176,6 +183,19 @@ func wordBefore(name string, start int) string {
 		}
 	}
 	return strings.ToLower(name[first:start])
+}
+
+// isVersion recognises v2, rev3, take_04: the word may be set off from the
+// number, but a lone v may not.
+func isVersion(name string, start int) bool {
+	if versionWords[wordBefore(name, start)] {
+		return true
+	}
+	if start == 0 || !isSeparator(name[start-1]) {
+		return false
+	}
+	word := wordBefore(name, start-1)
+	return len(word) > 1 && versionWords[word]
 }
 
 // isTotal recognises the M of N-of-M.

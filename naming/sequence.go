@@ -131,9 +131,13 @@ func appendForeignKey(key []byte, numbers int) []byte {
 // Those of a hexadecimal number include its letters.
 func (s Sequence) Numbers(name string) []Counter {
 	shaped := s.shape(nil, name)
+	if len(shaped.numbers) != int(s.group.numbers) {
+		return nil
+	}
 	counters := make([]Counter, len(shaped.numbers))
+	pads := s.l.padsOf(s.group)
 	for i, run := range shaped.numbers {
-		counters[i] = Counter{run, 10}
+		counters[i] = Counter{pads[i].resolve(run), 10}
 		if i == shaped.hex {
 			counters[i].Base = 16
 		}

@@ -81,10 +81,32 @@ func (s shape) sameText(name string, o shape, other string) bool {
 // group, as bit sets, separately for negative numbers.
 type paddings struct{ plain, negative uint64 }
 
-// maxPadding is the largest width the sets can hold.
-const maxPadding = 63
+const (
+	// maxPadding is the largest width the sets can hold.
+	maxPadding = 63
+	// unsigned is a bit of paddings.plain: some name has no sign, so a hyphen
+	// in the others is a minus. It is no width, since width 0 does not exist.
+	unsigned = 1
+)
 
-func (p *paddings) add(name string, run Run) {
+// resolve settles whether a hyphen before run is a minus.
+func (p paddings) resolve(run Run) Run {
+	if run.Hyphen && p.plain&unsigned != 0 {
+		run.Negative = true
+	}
+	return run
+}
+
+// addSign is the first pass: it notes whether any name has no sign.
+func (p *paddings) addSign(run Run) {
+	if !run.Negative && !run.Hyphen {
+		p.plain |= unsigned
+	}
+}
+
+// addWidth is the second pass.
+func (p *paddings) addWidth(name string, run Run) {
+	run = p.resolve(run)
 	width := run.End - run.Start
 	if width < 2 || width > maxPadding || name[run.Start] != '0' {
 		return
@@ -106,6 +128,7 @@ func (p paddings) signInWidth() bool {
 // leading zeros, else the widest proven width that is not longer (so 1000
 // belongs to 0999 and not to 00999), else 1.
 func (p paddings) width(name string, run Run) int {
+	run = p.resolve(run)
 	length := min(run.End-run.Start, maxPadding)
 	proven := p.plain
 	if run.Negative {
@@ -124,7 +147,7 @@ func (p paddings) width(name string, run Run) int {
 }
 
 func provenWidth(proven uint64, length int) int {
-	fitting := proven & (1<<(length+1) - 1)
+	fitting := proven &^ unsigned & (1<<(length+1) - 1)
 	if fitting == 0 {
 		return 1
 	}
@@ -138,8 +161,8 @@ func (s shape) appendKey(key []byte, name string, pads []paddings) []byte {
 	for i, run := range s.numbers {
 		key = append(key, byte(pads[i].width(name, run)))
 	}
-	for _, run := range s.numbers {
-		key = appendValueKey(key, name, run)
+	for i, run := range s.numbers {
+		key = appendValueKey(key, name, pads[i].resolve(run))
 	}
 	return key
 }

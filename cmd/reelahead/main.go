@@ -51,6 +51,7 @@ func newRootCommand() *cobra.Command {
 		return usageError("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(newVersionCommand())
+	root.AddCommand(newPredictCommand())
 	root.AddCommand(newBenchCommand())
 	return root
 }
