@@ -40,7 +40,7 @@ func (g *grouping) run() {
 			members = append(members, member{hash: s.hash(name), name: uint32(i)})
 		}
 	}
-	g.each(members, func(same []member) { g.add(same, false) })
+	g.each(members, func(same []member) { g.add(same, asDecimal) })
 	l := g.l
 	slices.SortFunc(l.groups, func(a, b group) int { return cmp.Compare(a.hash, b.hash) })
 	l.groups, l.blocks = slices.Clip(l.groups), slices.Clip(l.blocks)
@@ -98,13 +98,31 @@ func (g *grouping) hexadecimal() []bool {
 	taken := make([]bool, g.l.Len())
 	g.each(members, func(same []member) {
 		same = slices.DeleteFunc(same, func(m member) bool { return taken[m.name] })
-		if g.add(same, true) {
+		if g.add(same, asHexadecimal) || g.wanders(same) {
 			for _, m := range same {
 				taken[m.name] = true
 			}
 		}
 	})
 	return taken
+}
+
+// wanders reports whether the letters of the members' spans stand in other
+// places from name to name, as they do in random tags and hashes. If the other
+// numbers alone order the members, it adds them as such a group; else they
+// have no order at all.
+func (g *grouping) wanders(same []member) bool {
+	const fewest, share = 3, 3 // kinds of spelling, and one kind in so many names
+	spellings := make(map[uint64]bool)
+	for _, m := range same {
+		s := g.shapeOf(m, asDecimal)
+		spellings[s.hash(g.l.At(int(m.name)))] = true
+	}
+	if len(spellings) < fewest || len(spellings)*share < len(same) {
+		return false
+	}
+	g.add(same, asTagged)
+	return true
 }
 
 func (g *grouping) hexHash(name string, span Run) uint64 {
@@ -118,13 +136,23 @@ func isMixed(digits string) bool {
 	return letters && strings.ContainsAny(digits, "0123456789")
 }
 
-// shapeOf returns the shape that m was hashed by.
-func (g *grouping) shapeOf(m member, hexadecimal bool) shape {
+// reading is how the names of one group are taken apart.
+type reading uint8
+
+const (
+	asDecimal reading = iota
+	asHexadecimal
+	asTagged
+)
+
+// shapeOf returns the shape of m.
+func (g *grouping) shapeOf(m member, as reading) shape {
 	name := g.l.At(int(m.name))
 	var s shape
-	if hexadecimal {
+	if as != asDecimal {
 		g.spans = appendHexSpans(g.spans[:0], name)
 		s = hexShape(g.buffer, name, g.spans[m.span])
+		s.tag = as == asTagged
 	} else {
 		s = decimalShape(g.buffer, name)
 	}
@@ -133,42 +161,44 @@ func (g *grouping) shapeOf(m member, hexadecimal bool) shape {
 }
 
 // add sorts the members of one hash into a group. A hexadecimal group is added
-// only where two neighbours prove it.
-func (g *grouping) add(same []member, hexadecimal bool) bool {
+// only where two neighbours prove it, a tagged one only where the numbers are
+// all different.
+func (g *grouping) add(same []member, as reading) bool {
 	l := g.l
 	if len(same) < 2 {
 		return false
 	}
-	first := g.shapeOf(same[0], hexadecimal)
+	first := g.shapeOf(same[0], as)
 	first.numbers = slices.Clone(first.numbers)
 	firstName := l.At(int(same[0].name))
 	pads := make([]paddings, len(first.numbers))
-	same = slices.DeleteFunc(same, func(m member) bool {
-		s := g.shapeOf(m, hexadecimal)
-		name := l.At(int(m.name))
-		if !s.sameText(name, first, firstName) { // two shapes of one hash
-			return true
+	for _, m := range same {
+		s := g.shapeOf(m, as)
+		if !s.sameText(l.At(int(m.name)), first, firstName) {
+			return false // two shapes of one hash: leave them without a sequence
 		}
 		for i, run := range s.numbers {
 			pads[i].addSign(run)
 		}
-		return false
-	})
+	}
 	for _, m := range same {
-		for i, run := range g.shapeOf(m, hexadecimal).numbers {
+		for i, run := range g.shapeOf(m, as).numbers {
 			pads[i].addWidth(l.At(int(m.name)), run)
 		}
 	}
 
-	keys := g.sortedKeys(same, pads, hexadecimal)
-	if hexadecimal && !g.proven(keys, first.hex, len(pads)) {
+	keys := g.sortedKeys(same, pads, as)
+	switch {
+	case as == asHexadecimal && !g.proven(keys, first.hex, len(pads)):
+		return false
+	case as == asTagged && !distinct(keys):
 		return false
 	}
 	added := group{
 		hash: first.hash(firstName), numbers: uint16(len(pads)), hexadecimal: int16(first.hex),
-		firstBlock: uint32(len(l.blocks)), firstPad: uint32(len(l.pads)),
+		firstBlock: uint32(len(l.blocks)), firstPad: uint32(len(l.pads)), tag: as == asTagged,
 	}
-	l.hexed = l.hexed || hexadecimal
+	l.hexed = l.hexed || as != asDecimal
 	l.pads = append(l.pads, pads...)
 	for i, k := range keys {
 		if i == 0 || !bytes.Equal(k.key[:len(pads)], keys[i-1].key[:len(pads)]) {
@@ -188,11 +218,11 @@ type keyed struct {
 }
 
 // sortedKeys returns the members in key order. The keys share one allocation.
-func (g *grouping) sortedKeys(same []member, pads []paddings, hexadecimal bool) []keyed {
+func (g *grouping) sortedKeys(same []member, pads []paddings, as reading) []keyed {
 	ends := make([]int, len(same))
 	text := make([]byte, 0, 16*len(same))
 	for i, m := range same {
-		text = g.shapeOf(m, hexadecimal).appendKey(text, g.l.At(int(m.name)), pads)
+		text = g.shapeOf(m, as).appendKey(text, g.l.At(int(m.name)), pads)
 		ends[i] = len(text)
 	}
 	keys := make([]keyed, len(same))
@@ -211,6 +241,15 @@ func (g *grouping) sortedKeys(same []member, pads []paddings, hexadecimal bool) 
 		slices.SortFunc(keys, byKey)
 	}
 	return keys
+}
+
+func distinct(keys []keyed) bool {
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(keys[i].key, keys[i-1].key) {
+			return false
+		}
+	}
+	return true
 }
 
 // proven reports whether two neighbours differ by one in the hexadecimal

@@ -29,6 +29,7 @@ type group struct {
 	firstPad    uint32
 	numbers     uint16
 	hexadecimal int16 // index of the hexadecimal number or -1
+	tag         bool  // that number is a random tag
 }
 
 // block is a group's names of one padding: order[start:end].
@@ -85,7 +86,7 @@ func (l *Listing) Contains(name string) bool {
 
 // SizeBytes returns the memory that the listing holds.
 func (l *Listing) SizeBytes() int64 {
-	const listing, group, block, pad = 160, 24, 8, 16
+	const listing, group, block, pad = 160, 32, 8, 16
 	return listing + int64(len(l.text)) + 4*int64(cap(l.offsets)+cap(l.order)) +
 		group*int64(cap(l.groups)) + block*int64(cap(l.blocks)) + pad*int64(cap(l.pads))
 }

@@ -49,6 +49,7 @@ func (l *Listing) sequenceOf(name string, s shape) (Sequence, bool) {
 	if int(g.numbers) != len(s.numbers) || int(g.hexadecimal) != s.hex {
 		return Sequence{}, false
 	}
+	s.tag = g.tag
 	var keyBuffer, otherBuffer [128]byte
 	pads := l.padsOf(g)
 	key := s.appendKey(keyBuffer[:0], name, pads)[:len(s.numbers)]
@@ -102,6 +103,7 @@ func (s Sequence) shape(buffer []Run, name string) shape {
 	for _, span := range appendHexSpans(spans[:0], name) {
 		if shaped := hexShape(buffer, name, span); shaped.hex == int(s.group.hexadecimal) &&
 			len(shaped.numbers) == int(s.group.numbers) && shaped.hash(name) == s.group.hash {
+			shaped.tag = s.group.tag
 			return shaped
 		}
 	}
@@ -128,7 +130,8 @@ func appendForeignKey(key []byte, numbers int) []byte {
 }
 
 // Numbers returns the runs of name that count in this sequence, from the left.
-// Those of a hexadecimal number include its letters.
+// That of a hexadecimal number includes its letters; a random tag, which does
+// not count, is among them as an Identifier.
 func (s Sequence) Numbers(name string) []Counter {
 	shaped := s.shape(nil, name)
 	if len(shaped.numbers) != int(s.group.numbers) {
@@ -140,6 +143,9 @@ func (s Sequence) Numbers(name string) []Counter {
 		counters[i] = Counter{pads[i].resolve(run), 10}
 		if i == shaped.hex {
 			counters[i].Base = 16
+		}
+		if shaped.isTag(i) {
+			counters[i].Kind = Identifier
 		}
 	}
 	return counters

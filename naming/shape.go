@@ -12,11 +12,14 @@ import (
 type shape struct {
 	numbers []Run
 	hex     int // index in numbers of the hexadecimal one, -1 if all are decimal
+	// tag says that the hexadecimal one is no number but a random tag, which
+	// differs from name to name and tells nothing about their order.
+	tag bool
 }
 
 // decimalShape splits name with every number decimal; buffer is reused.
 func decimalShape(buffer []Run, name string) shape {
-	return shape{appendNumbers(buffer[:0], name), -1}
+	return shape{numbers: appendNumbers(buffer[:0], name), hex: -1}
 }
 
 // hexShape splits name with span taken as one hexadecimal number, swallowing
@@ -39,7 +42,7 @@ func hexShape(buffer []Run, name string, span Run) shape {
 		numbers = append(numbers[:first+1], numbers[last:]...)
 	}
 	numbers[first] = span
-	return shape{numbers, first}
+	return shape{numbers: numbers, hex: first}
 }
 
 var shapeSeed = maphash.MakeSeed()
@@ -154,14 +157,23 @@ func provenWidth(proven uint64, length int) int {
 	return bits.Len64(fitting) - 1
 }
 
+func (s shape) isTag(number int) bool { return s.tag && number == s.hex }
+
 // appendKey appends the sort key of name: the widths of all numbers, then
 // their values from the left. Names of one width tuple are contiguous in key
 // order, and inside it in natural order.
 func (s shape) appendKey(key []byte, name string, pads []paddings) []byte {
 	for i, run := range s.numbers {
-		key = append(key, byte(pads[i].width(name, run)))
+		width := 0
+		if !s.isTag(i) {
+			width = pads[i].width(name, run)
+		}
+		key = append(key, byte(width))
 	}
 	for i, run := range s.numbers {
+		if s.isTag(i) {
+			run.End = run.Start // all tags are equal
+		}
 		key = appendValueKey(key, name, pads[i].resolve(run))
 	}
 	return key
