@@ -19,16 +19,16 @@ import (
 // gets the interval as a margin, so that a source with half the bandwidth needed
 // shows every second frame, not none. The frames between are skipped.
 type playhead struct {
-	rate      Rate
-	frames    int // to play
-	prebuffer int
-	queue     int
+	rate      Rate // zero: no clock, every frame is in time
+	frames    int  // to play
+	prebuffer int  // at least 1
+	queue     int  // at least 1
 	wait      bool // the clock waits for a frame that is not there: none is skipped
 
 	started bool
-	start   time.Duration   // when frame 0 is due; with wait, moved by each stall
-	next    int             // the first frame that has been neither read nor skipped
-	held    []time.Duration // due times of frames read and not known to be shown
+	start   time.Duration // when frame 0 is due; with wait, moved by each stall
+	next    int           // the first frame that has been neither read nor skipped
+	held    []int         // frames read and not known to be shown, in order
 	recent  runningMedian
 
 	onTime, late, skipped, failed int
@@ -53,17 +53,12 @@ func (p *playhead) due(k int) time.Duration { return p.start + p.rate.Time(k) }
 // is full: when that is later than now, nothing has changed and the caller asks
 // again then. ok is false at the end.
 func (p *playhead) advance(now time.Duration) (k, skipped int, notBefore time.Duration, ok bool) {
-	if !p.started {
+	if !p.started || p.next >= p.frames {
 		return p.next, 0, now, p.next < p.frames
 	}
-	if p.next >= p.frames {
-		return p.next, 0, now, false
-	}
-	for len(p.held) > 0 && p.held[0] <= now {
-		p.held = p.held[1:]
-	}
+	p.held = slices.DeleteFunc(p.held, func(k int) bool { return p.due(k) <= now })
 	if len(p.held) >= p.queue {
-		return p.next, 0, p.held[0], true
+		return p.next, 0, p.due(p.held[0]), true
 	}
 	if median := p.recent.value(); !p.wait && p.due(p.next) < now+median {
 		target := p.rate.Frames(now + median + p.rate.Time(1) - p.start)
@@ -82,36 +77,28 @@ func (p *playhead) finish(k int, began, ended time.Duration, read bool) outcome 
 	if read {
 		p.recent.add(ended - began)
 	}
-	defer p.startWhenBuffered(ended)
+	result := outcomeOnTime
 	switch {
 	case !read:
 		p.failed++
-		return outcomeFailed
-	case !p.started:
+		result = outcomeFailed
+	case !p.started || ended <= p.due(k):
 		p.onTime++
-		return outcomeOnTime
-	case ended <= p.due(k):
-		p.onTime++
-		p.held = append(p.held, p.due(k))
-		return outcomeOnTime
+		if p.rate != (Rate{}) {
+			p.held = append(p.held, k)
+		}
+	default:
+		p.late++
+		result = outcomeLate
+		if p.wait {
+			p.stalled += ended - p.due(k)
+			p.start += ended - p.due(k)
+		}
 	}
-	p.late++
-	if p.wait {
-		p.stalled += ended - p.due(k)
-		p.start += ended - p.due(k)
+	if !p.started && p.rate != (Rate{}) && p.next >= min(p.prebuffer, p.frames) {
+		p.started, p.start = true, ended
 	}
-	return outcomeLate
-}
-
-// startWhenBuffered starts the clock once the pre-buffer holds its frames.
-func (p *playhead) startWhenBuffered(now time.Duration) {
-	if p.started || p.next < min(p.prebuffer, p.frames) {
-		return
-	}
-	p.started, p.start = true, now
-	for k := range p.onTime {
-		p.held = append(p.held, p.due(k+p.failed))
-	}
+	return result
 }
 
 // runningMedian is the median of the last few frame times: of enough that one
