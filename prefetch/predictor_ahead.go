@@ -20,6 +20,9 @@ func (c *cursor) predict(dirs Directories, n int) Prediction {
 		p.Next, p.WantListings = c.ahead(dirs, wanted)
 	}
 	c.expect(p.Next, p.Fallback)
+	if c.overtaken && len(c.left) > 0 && len(p.Next) > 0 {
+		p.Next = slices.Insert(p.Next, 1, c.left...)
+	}
 	if !c.speaks(p.Next) {
 		return Prediction{Stream: c.id, WantListings: p.WantListings}
 	}
@@ -44,17 +47,13 @@ func (c *cursor) speaks(next []string) bool {
 	return c.agreed > 0 || !isCheckpoint(c.at.name, splitPlace(next[0]).name)
 }
 
-func (c *cursor) expect(paths ...[]string) {
+// expect remembers what the next opens should be.
+func (c *cursor) expect(next, fallback []string) {
+	c.next = append(c.next[:0], next[:min(reach, len(next))]...)
+	c.next = append(c.next, fallback[:min(reach-len(c.next), len(fallback))]...)
 	c.expected = [reach]uint64{}
-	i := 0
-	for _, some := range paths {
-		for _, file := range some {
-			if i == reach {
-				return
-			}
-			c.expected[i] = splitPlace(file).hash()
-			i++
-		}
+	for i, file := range c.next {
+		c.expected[i] = splitPlace(file).hash()
 	}
 }
 

@@ -9,10 +9,6 @@ type blocks struct {
 	repeats  int // how often this length and distance came in a row
 }
 
-// shortBlock is the longest run that one occurrence proves. Longer ones may be
-// a user who jumped once.
-const shortBlock = 8
-
 func (b *blocks) step() { b.run++ }
 
 // jump ends a run. It is called before step, which counts the jump itself.
@@ -30,7 +26,7 @@ func (b *blocks) forget() { *b = blocks{} }
 // due returns the distance to jump after `more` further single steps, 0 if
 // none is due then.
 func (b *blocks) due(more int) int {
-	if b.length == 0 || b.repeats == 0 || b.repeats == 1 && b.length > shortBlock || b.distance < 2 {
+	if b.length == 0 || b.repeats < 2 || b.distance < 2 {
 		return 0
 	}
 	if (b.run+more)%(b.length+1) == b.length {

@@ -28,11 +28,15 @@ type cursor struct {
 	breaks  []turn // where it broke off before, newest last
 	jumped  int    // how far from the reader's cursor before it this one began
 	blocks  blocks
-	holes   int // opens left in which a file of the last gap may still arrive
-	gap     int // how far the last skip went
-	seen    [16]uint64
-	seenAt  int
-	// expected are the hashes of the next paths by the last prediction.
+	// left are files that were expected and left out: another thread of the
+	// reader may still open them in the next `patience` opens. overtaken says
+	// that this has happened.
+	left      []string
+	patience  int
+	overtaken bool
+	stray     place // the last open, if it was behind and not one of left
+	// next is the head of the last prediction, expected the hashes of it.
+	next     []string
 	expected [reach]uint64
 }
 
@@ -150,7 +154,7 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 		c.moveTo(at)
 		return
 	}
-	c.holes, c.gap = reach, m.delta
+	c.leaveOut(ahead)
 	switch {
 	case c.agreed < settled && m.unit():
 		c.adopt(m.walk, counter)
@@ -160,7 +164,7 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 		c.adopt(m.walk, counter)
 		c.pending = m.walk
 		c.agreed = 0
-	case c.pending == m.walk:
+	case c.pending == m.walk && !c.overtaken:
 		c.adopt(m.walk, counter)
 	default:
 		c.owner.foreseen()
@@ -211,24 +215,25 @@ func (c *cursor) adopt(w walk, counter naming.Counter) {
 
 // moveTo sets the place.
 func (c *cursor) moveTo(at place) {
-	if c.holes > 0 {
-		c.holes--
+	c.stray = place{}
+	if c.patience--; c.patience <= 0 {
+		c.left = nil
 	}
 	c.blocks.step()
 	c.at = at
-	c.note(at)
-}
-
-// note remembers that a path was opened.
-func (c *cursor) note(at place) {
-	c.seen[c.seenAt%len(c.seen)] = at.hash()
-	c.seenAt++
 }
 
 // surprise places an open that no cursor expected: near one of the reader's
-// last cursors in that folder it is a change of that one's mind, else it is a
-// new place.
+// last cursors in that folder it is a file left out before or a change of that
+// one's mind, else it is a new place.
 func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
+	file := at.path()
+	for _, c := range who.cursors {
+		if i := slices.Index(c.left, file); i >= 0 {
+			c.fill(i)
+			return c
+		}
+	}
 	tried := 0
 	for _, c := range who.cursors {
 		if c.at.dir != at.dir {
@@ -238,6 +243,12 @@ func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
 			break
 		}
 		m, counter := c.relate(at, dirs)
+		if m.delta*c.walk.direction() < 0 && m.near() {
+			if c.strays(at, dirs) {
+				return c
+			}
+			m, counter = c.relate(at, dirs)
+		}
 		if m.related && c.accept(m, counter, at, dirs) {
 			return c
 		}
@@ -246,7 +257,6 @@ func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
 		who.surprised()
 	}
 	c := p.newCursor(who, at)
-	c.note(at)
 	c.inherit(dirs)
 	return c
 }
@@ -259,18 +269,14 @@ func (r *reader) last() *cursor {
 	return r.cursors[0]
 }
 
-// accept takes an unexpected open as c's own if it is near: a file left out
-// before, a turn, another step. It reports false for a jump.
+// accept takes an unexpected open as c's own if it is near: a turn, another
+// step. It reports false for a jump.
 func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directories) bool {
 	settledHere := c.agreed >= settled
-	near := m.delta >= -farAway && m.delta <= farAway
 	backwards := m.delta*c.walk.direction() < 0
 	onward := m.walk.way != natural && m.walk.direction() == c.walk.direction()
 	switch {
-	case c.isLate(m, at):
-		c.fill(at)
-		return true
-	case !m.unit() && !near:
+	case !m.unit() && !m.near():
 		return false
 	case settledHere && !onward && m.walk != c.walk.reversed() && c.finished(dirs):
 		return false // the end was reached: this is a new beginning
@@ -294,27 +300,50 @@ func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directori
 	return true
 }
 
-// isLate reports whether an open is of a file that c left out when it last
-// skipped some: reader threads overtake each other.
-func (c *cursor) isLate(m move, at place) bool {
-	distance, gap := m.delta, c.gap
-	if gap < 0 {
-		distance, gap = -distance, -gap
-	}
-	return c.holes > 0 && distance < 0 && -distance < gap && !slices.Contains(c.seen[:], at.hash())
+// leaveOut remembers that the next `count` expected files were passed over.
+func (c *cursor) leaveOut(count int) {
+	c.left = append(c.left, c.next[:min(count, len(c.next))]...)
+	c.left = c.left[max(0, len(c.left)-reach):]
+	c.patience = reach
 }
 
-// fill takes a file that was left out before. If the step was a guess from
-// that very gap, it was wrong.
-func (c *cursor) fill(at place) {
-	c.note(at)
+// fill takes a file that was left out before: reader threads overtake each
+// other. If the step was a guess from that very gap, it was wrong.
+func (c *cursor) fill(i int) {
+	c.left = slices.Delete(c.left, i, i+1)
+	c.overtaken = true
 	c.pending = walk{}
 	c.blocks.forget()
+	if c.owner.surprises >= quietAfter {
+		return // among random opens a late one proves nothing
+	}
 	if c.agreed < settled && c.walk.way == natural {
 		c.walk = walk{way: natural, step: c.walk.direction()}
-		c.agreed = 1
 	}
+	c.agreed = settled
 	c.owner.foreseen()
+}
+
+// strays reports whether an open behind a reader whose threads overtake each
+// other is taken for one more late file. Two in a row that go the same way are
+// a change of direction, which then begins at the first of them.
+func (c *cursor) strays(at place, dirs Directories) bool {
+	if !c.overtaken {
+		return false
+	}
+	first := c.stray
+	c.stray = at
+	if first == (place{}) {
+		return true
+	}
+	back := *c
+	back.at = first
+	m, _ := back.relate(at, dirs)
+	if !m.related || !m.unit() || m.delta*c.walk.direction() > 0 {
+		return true
+	}
+	c.at, c.stray, c.overtaken = first, place{}, false
+	return false
 }
 
 // finished reports whether nothing follows by c's own walk.
@@ -334,6 +363,7 @@ func (c *cursor) turnTo(at place, m move, counter naming.Counter) {
 	c.breaks = remember(c.breaks, turn{from: c.at, to: at, before: c.walk.step, after: w})
 	c.adopt(w, counter)
 	c.segment = c.at
+	c.left = nil
 	c.moveTo(at)
 }
 
@@ -370,6 +400,7 @@ func (c *cursor) inherit(dirs Directories) {
 		if old.jumped == m.delta && old.at == old.segment {
 			c.adopt(m.walk, counter)
 			c.agreed = 1
+			c.owner.surprises = 0
 			return
 		}
 		if old.agreed >= settled {

@@ -173,6 +173,8 @@ type move struct {
 // unit reports whether the move goes to a direct neighbour.
 func (m move) unit() bool { return m.walk.step == 1 || m.walk.step == -1 }
 
+func (m move) near() bool { return m.delta >= -farAway && m.delta <= farAway }
+
 // farAway is the distance from which two opens in one sequence are two places
 // rather than one step: the widest stride of loader workers seen in practice.
 const farAway = 16
