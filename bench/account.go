@@ -73,3 +73,11 @@ func record(histogram *hdrhistogram.Histogram, d time.Duration) {
 	// Can't fail within the bounds.
 	_ = histogram.RecordValue(min(max(d.Microseconds(), 1), histogramMax))
 }
+
+// merge adds the latencies of another account.
+func (a *account) merge(other *account) {
+	a.open.Merge(other.open)
+	a.read.Merge(other.read)
+	a.close.Merge(other.close)
+	a.frame.Merge(other.frame)
+}

@@ -41,7 +41,8 @@ type Report struct {
 	PerClient []ClientReport `json:"per_client"`
 	Failures  []Failure      `json:"failures"` // the first maxFailures
 
-	rows [][]Row // per client
+	rows    [][]Row  // per client
+	account *account // of all clients, without rows
 }
 
 // LatencyReport holds the distribution of each part of reading a frame. Open
@@ -98,7 +99,7 @@ func newReport(config PlayConfig, clients []*client, interrupted bool) *Report {
 		FPSTarget: config.Rate.Float(), Unpaced: config.Rate == Rate{}, OnMiss: "skip",
 		Clients: len(clients), Prebuffer: config.Prebuffer, Queue: config.Queue,
 		Direct: config.Direct, Block: config.Block, Verified: config.Verify, Interrupted: interrupted,
-		Failures: []Failure{},
+		Failures: []Failure{}, account: newAccount(0),
 	}
 	if config.Wait {
 		r.OnMiss = "wait"
@@ -106,7 +107,6 @@ func newReport(config PlayConfig, clients []*client, interrupted bool) *Report {
 	if !r.Unpaced {
 		r.FPS = config.Rate.String()
 	}
-	total := newAccount(0)
 	for _, c := range clients {
 		part := c.report()
 		r.FramesDue += part.FramesDue
@@ -123,12 +123,9 @@ func newReport(config PlayConfig, clients []*client, interrupted bool) *Report {
 		r.PerClient = append(r.PerClient, part)
 		r.rows = append(r.rows, c.account.rows)
 		r.addFailures(c.number, c.account.rows)
-		total.open.Merge(c.account.open)
-		total.read.Merge(c.account.read)
-		total.close.Merge(c.account.close)
-		total.frame.Merge(c.account.frame)
+		r.account.merge(c.account)
 	}
-	r.Latency = total.latency()
+	r.Latency = r.account.latency()
 	if r.Seconds > 0 {
 		r.Throughput = float64(r.Bytes) / r.Seconds
 	}
