@@ -14,6 +14,6 @@ func newBenchCommand() *cobra.Command {
   bench slownas  mount a model of a network file server
   bench demo     all of it on this machine: frames, a slow server, a mount, a table`,
 	}
-	bench.AddCommand(newBenchWriteCommand(), newBenchPlayCommand(), newBenchCompareCommand(), newBenchSlowNASCommand())
+	bench.AddCommand(newBenchWriteCommand(), newBenchPlayCommand(), newBenchCompareCommand(), newBenchSlowNASCommand(), newBenchDemoCommand())
 	return bench
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -52,7 +51,7 @@ line is wrong; 69 a side could not be played; 130 interrupted.`,
 			result, err := bench.Compare(ctx, config)
 			switch {
 			case ctx.Err() != nil:
-				return &exitError{exitInterrupted, errors.New("compare: interrupted")}
+				return &exitError{exitInterrupted, fmt.Errorf("compare: %w", err)}
 			case err != nil:
 				return &exitError{exitUnavailable, fmt.Errorf("compare: %w", err)}
 			}

@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"bytes"
+	"compress/flate"
+	"errors"
+	"testing"
+)
+
+func frameOf(t testing.TB, size int64, number int, dpx bool) []byte {
+	t.Helper()
+	var header []byte
+	if dpx {
+		p, err := pictureFor(size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		header = dpxHeader(p, size, number)
+	}
+	data := make([]byte, size)
+	fillFrame(data, header, stamp{seed: 3, number: uint64(number), size: uint64(size)})
+	return data
+}
+
+func TestVerify(t *testing.T) {
+	for _, size := range []int64{MinFrameSize, 65, 100, 4096, 100_003} {
+		if err := Verify(frameOf(t, size, 7, false), 7); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	for _, dpx := range []bool{false, true} {
+		good := frameOf(t, 20_003, 7, dpx)
+		if err := Verify(good, 7); err != nil {
+			t.Errorf("dpx %v: %v", dpx, err)
+		}
+		if err := Verify(good, 8); !errors.Is(err, ErrStamp) {
+			t.Errorf("another frame: %v, want ErrStamp", err)
+		}
+		if err := Verify(good[:20_000], 7); !errors.Is(err, ErrStamp) {
+			t.Errorf("truncated: %v, want ErrStamp", err)
+		}
+		for _, at := range []int{2500, 10_000, 19_999, 20_002} {
+			bad := bytes.Clone(good)
+			bad[at] ^= 1
+			if err := Verify(bad, 7); !errors.Is(err, ErrContents) {
+				t.Errorf("dpx %v, byte %d changed: %v, want ErrContents", dpx, at, err)
+			}
+		}
+		mixed := append(bytes.Clone(good[:8192]), frameOf(t, 20_003, 8, dpx)[8192:]...)
+		if err := Verify(mixed, 7); !errors.Is(err, ErrContents) {
+			t.Errorf("two frames mixed: %v, want ErrContents", err)
+		}
+	}
+	for _, foreign := range [][]byte{nil, {1}, make([]byte, 5000), []byte("SDPX"), append([]byte("SDPX"), make([]byte, 5000)...)} {
+		if err := Verify(foreign, 1); !errors.Is(err, ErrNoStamp) {
+			t.Errorf("a foreign file of %d bytes: %v, want ErrNoStamp", len(foreign), err)
+		}
+	}
+}
+
+func TestContentIsUniqueAndIncompressible(t *testing.T) {
+	blocks := map[string]bool{}
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for number := range 8 {
+		data := frameOf(t, 64<<10, number, false)
+		for at := 0; at < len(data); at += 512 {
+			block := string(data[at : at+512])
+			if blocks[block] {
+				t.Fatalf("frame %d repeats the block at %d", number, at)
+			}
+			blocks[block] = true
+		}
+		total += len(data)
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if packed.Len() < total {
+		t.Errorf("%d bytes compress to %d", total, packed.Len())
+	}
+}
+
+func TestVerifyAndFillCostLittleMemory(t *testing.T) {
+	data := frameOf(t, 1<<20, 1, false)
+	if allocations := testing.AllocsPerRun(10, func() {
+		if err := Verify(data, 1); err != nil {
+			t.Fatal(err)
+		}
+	}); allocations > 0 {
+		t.Errorf("Verify allocates %v times", allocations)
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	data := frameOf(b, 12_812_288, 1, true)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := Verify(data, 1); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFillFrame(b *testing.B) {
+	data := make([]byte, 12_812_288)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		fillFrame(data, nil, stamp{1, 1, uint64(len(data))})
+	}
+}
