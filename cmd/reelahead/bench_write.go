@@ -82,13 +82,18 @@ type frameSizeFlags struct {
 func (f *frameSizeFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.profile, "profile", "", "size of a frame by name")
 	cmd.Flags().Var(&f.bytes, "size", "size of a frame")
-	cmd.MarkFlagsMutuallyExclusive("profile", "size")
 }
 
 // size returns the bytes of a frame: those asked for, else of the profile that
 // is the default, else 0.
 func (f *frameSizeFlags) size(cmd *cobra.Command, defaultProfile string) (int64, error) {
 	if cmd.Flags().Changed("size") {
+		switch {
+		case f.profile != "":
+			return 0, usageError("--profile and --size contradict each other: leave one out")
+		case f.bytes == 0:
+			return 0, usageError("--size must be more than 0")
+		}
 		return int64(f.bytes), nil
 	}
 	if f.profile == "" {
