@@ -45,6 +45,7 @@ func (g *grouping) run() {
 	slices.SortFunc(l.groups, func(a, b group) int { return cmp.Compare(a.hash, b.hash) })
 	l.groups, l.blocks = slices.Clip(l.groups), slices.Clip(l.blocks)
 	l.order, l.pads = slices.Clip(l.order), slices.Clip(l.pads)
+	l.texts = slices.Clip(l.texts)
 }
 
 // each calls f for the members of every hash that has at least two, in name
@@ -200,6 +201,11 @@ func (g *grouping) add(same []member, as reading) bool {
 	}
 	l.hexed = l.hexed || as != asDecimal
 	l.pads = append(l.pads, pads...)
+	at := 0
+	for _, run := range first.numbers {
+		l.texts = append(l.texts, uint16(textEnd(run)-at))
+		at = run.End
+	}
 	for i, k := range keys {
 		if i == 0 || !bytes.Equal(k.key[:len(pads)], keys[i-1].key[:len(pads)]) {
 			l.blocks = append(l.blocks, block{start: uint32(len(l.order))})

@@ -18,6 +18,7 @@ type Listing struct {
 	blocks []block    // of all groups
 	order  []uint32   // names of all blocks, each block in natural order
 	pads   []paddings // of all groups, one for each number
+	texts  []uint16   // length of the text before each of those numbers
 	hexed  bool       // some group has a hexadecimal number
 }
 
@@ -86,9 +87,9 @@ func (l *Listing) Contains(name string) bool {
 
 // SizeBytes returns the memory that the listing holds.
 func (l *Listing) SizeBytes() int64 {
-	const listing, group, block, pad = 160, 32, 8, 16
+	const listing, group, block, pad, text = 160, 32, 8, 16, 2
 	return listing + int64(len(l.text)) + 4*int64(cap(l.offsets)+cap(l.order)) +
-		group*int64(cap(l.groups)) + block*int64(cap(l.blocks)) + pad*int64(cap(l.pads))
+		group*int64(cap(l.groups)) + block*int64(cap(l.blocks)) + pad*int64(cap(l.pads)) + text*int64(cap(l.texts))
 }
 
 // Neighbour returns the next name in byte order with the same extension as

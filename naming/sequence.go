@@ -80,8 +80,8 @@ func (s Sequence) Len() int { return int(s.block.end - s.block.start) }
 // Name returns the name at position i.
 func (s Sequence) Name(i int) string { return s.l.At(int(s.l.order[int(s.block.start)+i])) }
 
-// Same reports whether both are the same sequence of the same listing.
-func (s Sequence) Same(o Sequence) bool { return s.l == o.l && s.block == o.block }
+// ID tells the sequences of one listing apart. It is not 0.
+func (s Sequence) ID() int { return int(s.block.start) + 1 }
 
 // Position returns where name is, or where it would be, and whether it is
 // there. The name must be of this sequence.
@@ -94,20 +94,29 @@ func (s Sequence) Position(name string) (int, bool) {
 	})
 }
 
-// shape splits a name of the sequence.
+// shape splits a name of the sequence. All its names have the same text, so
+// the first name's serves as a template: no run is judged again.
 func (s Sequence) shape(buffer []Run, name string) shape {
-	if s.group.hexadecimal < 0 {
-		return decimalShape(buffer, name)
-	}
-	var spans [16]Run
-	for _, span := range appendHexSpans(spans[:0], name) {
-		if shaped := hexShape(buffer, name, span); shaped.hex == int(s.group.hexadecimal) &&
-			len(shaped.numbers) == int(s.group.numbers) && shaped.hash(name) == s.group.hash {
-			shaped.tag = s.group.tag
-			return shaped
+	shaped := shape{numbers: buffer[:0], hex: int(s.group.hexadecimal), tag: s.group.tag}
+	at := 0
+	for _, length := range s.l.texts[s.group.firstPad : s.group.firstPad+uint32(s.group.numbers)] {
+		run := Run{Start: at + int(length)}
+		if run.Start < len(name) && name[run.Start] == '-' {
+			run.Start++
+			run.Negative, run.Hyphen = signOf(name, run.Start)
 		}
+		run.End = run.Start
+		hexadecimal := len(shaped.numbers) == shaped.hex
+		for run.End < len(name) && (isDigit(name[run.End]) || hexadecimal && isHex(name[run.End])) {
+			run.End++
+		}
+		if run.End == run.Start {
+			break // not of this sequence
+		}
+		shaped.numbers = append(shaped.numbers, run)
+		at = run.End
 	}
-	return decimalShape(buffer, name)
+	return shaped
 }
 
 func (s Sequence) appendKey(key []byte, name string) []byte {
@@ -151,30 +160,21 @@ func (s Sequence) Numbers(name string) []Counter {
 	return counters
 }
 
-// Closed reports whether next lies outside the set that name counts: in
-// 00001-of-00002 the total closes the set, so there is no carry into another
-// number.
-func (s Sequence) Closed(name, next string) bool {
+// Bound returns which number of name counts a closed set, as Differing numbers
+// them: in 00001-of-00002 the total closes the set, so no carry leads out of
+// it. It is -1 for names without a total.
+func (s Sequence) Bound(name string) int {
 	var buffer [16]Run
-	before := -1
 	numbers := 0
 	for _, run := range appendRuns(buffer[:0], name) {
 		switch run.Kind {
 		case Number:
 			numbers++
 		case Total:
-			before = numbers - 1
+			return numbers - 1
 		}
 	}
-	if before < 0 {
-		return false
-	}
-	for _, n := range s.Differing(name, next) {
-		if n != before {
-			return true
-		}
-	}
-	return false
+	return -1
 }
 
 // Differing returns which numbers differ between two names of the sequence, as

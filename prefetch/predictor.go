@@ -89,6 +89,7 @@ type reader struct {
 	cursors []*cursor // last used first
 	hint    *announcement
 	turns   turns
+	opening spot // of the name being opened, by the listing of its directory
 	// surprises counts opens that nothing expected since the last time that
 	// two in a row were expected.
 	surprises int
@@ -108,9 +109,15 @@ func (p *Predictor) Open(r Reader, file string, dirs Directories, n int) Predict
 	if isSideFile(at.name) {
 		return Prediction{}
 	}
+	who.opening = spot{}
+	if l := dirs.Listing(at.dir); l != nil {
+		who.opening = locate(l, at.name)
+	}
 	c := p.train(who, at, dirs)
 	who.use(c)
-	return c.predict(dirs, n)
+	prediction := c.predict(dirs, n)
+	who.opening = spot{} // keeps no listing alive
+	return prediction
 }
 
 // Peek returns what stream s expects next without an open: when a listing has

@@ -11,6 +11,9 @@ import (
 func (c *cursor) predict(dirs Directories, n int) Prediction {
 	p := Prediction{Stream: c.id, Locked: c.agreed > 0}
 	wanted := max(n, reach)
+	if c.mute() {
+		wanted = reach // only to recognise the next open
+	}
 	l := dirs.Listing(c.at.dir)
 	if l == nil {
 		p.WantListings = []string{c.at.dir}
@@ -37,15 +40,20 @@ func (c *cursor) predict(dirs Directories, n int) Prediction {
 // checkpoint restored does not mean that the next will be.
 func (c *cursor) speaks(next []string) bool {
 	switch {
-	case len(next) == 0 || c.agreed >= settled:
+	case len(next) == 0:
 		return true
-	case c.owner.surprises >= quietAfter:
+	case c.mute():
 		return false
+	case c.agreed >= settled:
+		return true
 	case c.walk.way == byteOrder && c.unnumbered:
 		return false
 	}
 	return c.agreed > 0 || !isCheckpoint(c.at.name, splitPlace(next[0]).name)
 }
+
+// mute reports whether c's reader has surprised too often for c to be believed.
+func (c *cursor) mute() bool { return c.owner.surprises >= quietAfter && c.agreed < settled }
 
 // expect remembers what the next opens should be.
 func (c *cursor) expect(next, fallback []string) {
@@ -62,7 +70,7 @@ func (c *cursor) expect(next, fallback []string) {
 // folder where the evidence says so.
 func (c *cursor) ahead(dirs Directories, n int) (next, want []string) {
 	at, w, blocks, single := c.at, c.walk, c.blocks, 0
-	k := newWalker(dirs.Listing(at.dir), at.name, w)
+	k := newWalker(c.owner.locate(dirs.Listing(at.dir), at.name), w)
 	next = make([]string, 0, n)
 	for len(next) < n {
 		if t := c.turnAt(at, w, k); t != nil {
@@ -71,7 +79,7 @@ func (c *cursor) ahead(dirs Directories, n int) (next, want []string) {
 			if l == nil {
 				return next, append(want, at.dir)
 			}
-			k = newWalker(l, at.name, w)
+			k = newWalker(locate(l, at.name), w)
 			next = append(next, at.path())
 			continue
 		}
@@ -99,7 +107,7 @@ func (c *cursor) ahead(dirs Directories, n int) (next, want []string) {
 			return next, want
 		}
 		at = to
-		k = newWalker(dirs.Listing(at.dir), at.name, w)
+		k = newWalker(locate(dirs.Listing(at.dir), at.name), w)
 		next = append(next, at.path())
 	}
 	return next, want

@@ -13,6 +13,7 @@ type cursor struct {
 	id    StreamID
 	owner *reader
 	at    place
+	mark  mark // of at, by the listing last looked at
 	walk  walk
 	// counter is the number that counts while no listing is known; its
 	// position holds for at.name.
@@ -149,7 +150,7 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	}
 	// Opens were left out: dropped, still to come from another thread, or a
 	// wider step.
-	m, counter := c.relate(at, dirs)
+	m, counter := c.relate(at, dirs, true)
 	if !m.related {
 		c.moveTo(at)
 		return
@@ -192,16 +193,32 @@ func (c *cursor) follow(at place) {
 }
 
 // relate measures the move from where c is to at: by the listing if it is
-// known, else by arithmetic.
-func (c *cursor) relate(at place, dirs Directories) (move, naming.Counter) {
+// known, else by arithmetic. See measure for thorough.
+func (c *cursor) relate(at place, dirs Directories, thorough bool) (move, naming.Counter) {
 	if at.dir != c.at.dir {
 		return move{}, naming.Counter{}
 	}
 	if l := dirs.Listing(at.dir); l != nil {
-		return measure(l, c.at.name, at.name, c.walk), naming.Counter{}
+		return measure(c.at.name, c.markIn(l), c.owner.locate(l, at.name), thorough), naming.Counter{}
 	}
 	counter, m := guess(c.at.name, at.name)
 	return m, counter
+}
+
+// markIn returns c's place in the listing of its directory.
+func (c *cursor) markIn(l *naming.Listing) mark {
+	if c.mark.listing.Value() != l {
+		c.mark = locate(l, c.at.name).mark()
+	}
+	return c.mark
+}
+
+// locate is locate for the name being opened, which is asked for often.
+func (r *reader) locate(l *naming.Listing, name string) spot {
+	if r.opening.listing == l && r.opening.name == name {
+		return r.opening
+	}
+	return locate(l, name)
 }
 
 // adopt takes a new walk.
@@ -221,6 +238,7 @@ func (c *cursor) moveTo(at place) {
 	}
 	c.blocks.step()
 	c.at = at
+	c.mark = c.owner.opening.mark()
 }
 
 // surprise places an open that no cursor expected: near one of the reader's
@@ -242,12 +260,12 @@ func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
 		if tried++; tried > maxTried {
 			break
 		}
-		m, counter := c.relate(at, dirs)
+		m, counter := c.relate(at, dirs, tried == 1)
 		if m.delta*c.walk.direction() < 0 && m.near() {
 			if c.strays(at, dirs) {
 				return c
 			}
-			m, counter = c.relate(at, dirs)
+			m, counter = c.relate(at, dirs, true)
 		}
 		if m.related && c.accept(m, counter, at, dirs) {
 			return c
@@ -337,12 +355,12 @@ func (c *cursor) strays(at place, dirs Directories) bool {
 		return true
 	}
 	back := *c
-	back.at = first
-	m, _ := back.relate(at, dirs)
+	back.at, back.mark = first, mark{}
+	m, _ := back.relate(at, dirs, false)
 	if !m.related || !m.unit() || m.delta*c.walk.direction() > 0 {
 		return true
 	}
-	c.at, c.stray, c.overtaken = first, place{}, false
+	c.at, c.mark, c.stray, c.overtaken = first, mark{}, place{}, false
 	return false
 }
 
@@ -352,7 +370,7 @@ func (c *cursor) finished(dirs Directories) bool {
 	if l == nil {
 		return false
 	}
-	_, more := newWalker(l, c.at.name, c.walk).next()
+	_, more := newWalker(locate(l, c.at.name), c.walk).next()
 	return !more
 }
 
@@ -392,7 +410,7 @@ func (c *cursor) inherit(dirs Directories) {
 		if old == c || old.at.dir != c.at.dir {
 			continue
 		}
-		m, counter := old.relate(c.at, dirs)
+		m, counter := old.relate(c.at, dirs, false)
 		if !m.related || m.delta == 0 {
 			continue
 		}

@@ -36,7 +36,7 @@ func nextFolder(dirs Directories, at place, w walk, locked bool) (to place, miss
 			return place{}, append(missing, parent), false
 		}
 		single := walk{way: natural, step: w.direction()}
-		if next, found := newWalker(siblings, folder, single).next(); found {
+		if next, found := newWalker(locate(siblings, folder), single).next(); found {
 			target := place{path.Join(parent, next, below), ""}
 			names := dirs.Listing(target.dir)
 			if names == nil {

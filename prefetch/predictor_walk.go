@@ -1,6 +1,11 @@
 package prefetch
 
-import "reelahead/naming"
+import (
+	"slices"
+	"weak"
+
+	"reelahead/naming"
+)
 
 // way is an order in which the names of a directory can be walked.
 type way uint8
@@ -33,31 +38,57 @@ func (w walk) direction() int {
 	return 1
 }
 
-// walker follows a walk through one listing from a name on.
-type walker struct {
-	walk
+// spot is a name's place in one listing.
+type spot struct {
 	listing  *naming.Listing
 	name     string
 	sequence naming.Sequence
-	position int
-	member   bool // sequence and position are valid
+	position int  // in sequence, or where the name would be
+	exact    bool // the name itself is there
+	member   bool // there is a sequence
 }
 
-// newWalker starts at name, which need not be in the listing.
-func newWalker(l *naming.Listing, name string, w walk) *walker {
-	k := &walker{walk: w, listing: l, name: name}
-	if w.way == byteOrder || w.way == alphabetic {
+func locate(l *naming.Listing, name string) spot {
+	s := spot{listing: l, name: name}
+	if s.sequence, s.member = l.Sequence(name); s.member {
+		s.position, s.exact = s.sequence.Position(name)
+	}
+	return s
+}
+
+// mark is what a cursor keeps of its spot. It does not keep the listing alive:
+// a cursor may outlive many.
+type mark struct {
+	listing  weak.Pointer[naming.Listing]
+	sequence int // its ID, 0 if there is none
+	position int
+}
+
+func (s spot) mark() mark {
+	m := mark{listing: weak.Make(s.listing), position: s.position}
+	if s.member {
+		m.sequence = s.sequence.ID()
+	}
+	return m
+}
+
+// walker follows a walk through one listing from a spot on.
+type walker struct {
+	walk
+	spot
+	bound int // the only number that may change, -1 if all may
+}
+
+// newWalker starts at a spot, whose name need not be in the listing.
+func newWalker(at spot, w walk) *walker {
+	k := &walker{walk: w, spot: at, bound: -1}
+	if !k.member {
 		return k
 	}
-	sequence, ok := l.Sequence(name)
-	if !ok {
-		return k
+	if !k.exact && w.step > 0 {
+		k.position-- // a name between two members: the next member is one step on
 	}
-	position, exact := sequence.Position(name)
-	if !exact && w.step > 0 {
-		position-- // a name between two members: the next member is one step on
-	}
-	k.sequence, k.position, k.member = sequence, position, true
+	k.bound = k.sequence.Bound(k.name)
 	return k
 }
 
@@ -90,7 +121,7 @@ func (k *walker) step1() (string, bool) {
 		return "", false
 	}
 	name := k.sequence.Name(at)
-	if k.sequence.Closed(k.name, name) {
+	if k.bound >= 0 && !slices.Equal(k.sequence.Differing(k.name, name), []int{k.bound}) {
 		return "", false
 	}
 	k.position = at
@@ -179,38 +210,41 @@ func (m move) near() bool { return m.delta >= -farAway && m.delta <= farAway }
 // rather than one step: the widest stride of loader workers seen in practice.
 const farAway = 16
 
-// measure relates two names of one directory by its listing.
-func measure(l *naming.Listing, from, to string, current walk) move {
+// measure relates a name, whose place is marked, to a spot in the same listing.
+// Only a move that is near, or thorough, is also looked at in other orders than
+// by number.
+func measure(from string, marked mark, to spot, thorough bool) move {
 	m := move{}
-	sequence, ok := l.Sequence(from)
-	if other, also := l.Sequence(to); ok && also && sequence.Same(other) {
-		i, _ := sequence.Position(from)
-		j, _ := sequence.Position(to)
-		m.related, m.delta = true, j-i
-		m.walk = walk{way: natural, step: j - i}
-		if m.delta == 1 || m.delta == -1 {
+	if to.member && marked.sequence == to.sequence.ID() {
+		m.delta = to.position - marked.position
+		m.related = m.delta != 0
+		m.walk = walk{way: natural, step: m.delta}
+		if m.unit() || !m.near() && !thorough {
 			return m
 		}
 	}
 	for _, direction := range [...]int{1, -1} {
-		if name, ok := l.Neighbour(from, direction); ok && name == to {
+		if name, ok := to.listing.Neighbour(to.name, -direction); ok && name == from {
 			return move{true, walk{way: byteOrder, step: direction}, m.delta}
 		}
 	}
 	if m.delta == 0 {
 		return m
 	}
-	differing := sequence.Differing(from, to)
+	differing := to.sequence.Differing(from, to.name)
 	if len(differing) != 1 {
 		return m
 	}
-	number := differing[0]
+	number, last := differing[0], len(to.sequence.Numbers(to.name))-1
 	for _, direction := range [...]int{1, -1} {
-		if name, ok := sequence.Along(from, number, direction); ok && name == to {
+		if last == 0 {
+			break // the only number: along it is the natural order
+		}
+		if name, ok := to.sequence.Along(from, number, direction); ok && name == to.name {
 			return move{true, walk{way: along, number: number, step: direction}, m.delta}
 		}
 	}
-	if _, by, ok := naming.Between(from, to); ok && by == int64(m.delta) {
+	if _, by, ok := naming.Between(from, to.name); ok && by == int64(m.delta) {
 		m.walk.number, m.walk.value = number, by
 	}
 	return m
