@@ -5,11 +5,17 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dustin/go-humanize"
 	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
+
+// dropAtOnce is how many files are opened at once: an open on a slow mount takes
+// some round trips.
+const dropAtOnce = 16
 
 // DropCaches makes the next reading of the frames at path start cold, as far as
 // that is possible without privileges: the kernel forgets their pages. What
@@ -32,20 +38,25 @@ func DropCaches(path string) (stays []string, err error) {
 	case mount.FSType == "tmpfs" || mount.FSType == "ramfs":
 		return []string{fmt.Sprintf("%s: files on %s are memory and never cold", mount.Mountpoint, mount.FSType)}, nil
 	}
-	var resident uint64
+	var resident atomic.Uint64
+	var dropping errgroup.Group
+	dropping.SetLimit(dropAtOnce)
 	for _, frame := range sequence.Frames {
-		pages, err := dropFile(frame.Path)
-		if errors.Is(err, unix.ENOENT) {
-			continue // the player will name it
-		}
-		if err != nil {
-			return nil, fmt.Errorf("drop the pages of %s: %w", frame.Path, err)
-		}
-		resident += pages
+		dropping.Go(func() error {
+			pages, err := dropFile(frame.Path)
+			if err != nil && !errors.Is(err, unix.ENOENT) { // the player will name what is missing
+				return fmt.Errorf("drop the pages of %s: %w", frame.Path, err)
+			}
+			resident.Add(pages)
+			return nil
+		})
 	}
-	if resident > 0 {
+	if err := dropping.Wait(); err != nil {
+		return nil, err
+	}
+	if pages := resident.Load(); pages > 0 {
 		stays = append(stays, fmt.Sprintf("%s: %s of the frames could not be dropped from the page cache",
-			mount.Mountpoint, humanize.IBytes(resident*uint64(unix.Getpagesize()))))
+			mount.Mountpoint, humanize.IBytes(pages*uint64(unix.Getpagesize()))))
 	}
 	if strings.HasPrefix(mount.FSType, "nfs") || mount.FSType == "cifs" || mount.FSType == "smb3" {
 		stays = append(stays, fmt.Sprintf("%s: the server's own cache stays", mount.Mountpoint))

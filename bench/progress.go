@@ -66,7 +66,7 @@ func (s *step) add(dropped bool) {
 
 func (s *step) droppedText() string {
 	if n := s.dropped.Load(); n > 0 {
-		return fmt.Sprintf(", %d dropped", n)
+		return fmt.Sprintf("%d dropped", n)
 	}
 	return ""
 }
@@ -77,7 +77,11 @@ func (s *step) end() {
 		s.bar.SetTotal(-1, true)
 		return
 	}
-	fmt.Fprintf(s.progress.out, "%s: %.1f s%s\n", s.name, time.Since(s.began).Seconds(), s.droppedText())
+	line := fmt.Sprintf("%s: %.1f s", s.name, time.Since(s.began).Seconds())
+	if dropped := s.droppedText(); dropped != "" {
+		line += ", " + dropped
+	}
+	fmt.Fprintln(s.progress.out, line)
 }
 
 // Close finishes what is on the terminal, bars that have not ended included.

@@ -74,16 +74,16 @@ func New(backing, mountPoint string, config Config) (*Mount, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{backing, mountPoint} {
-		if info, err := os.Stat(dir); err != nil {
-			return nil, err
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a directory", dir)
-		}
-	}
-	backing, err := filepath.Abs(backing)
+	backing, err := directory(backing)
 	if err != nil {
 		return nil, err
+	}
+	mountPoint, err = directory(mountPoint)
+	if err != nil {
+		return nil, err
+	}
+	if within(backing, mountPoint) || within(mountPoint, backing) {
+		return nil, fmt.Errorf("%s and %s lie within each other: the model would serve itself", backing, mountPoint)
 	}
 	root, err := fs.NewLoopbackRoot(backing)
 	if err != nil {
@@ -115,6 +115,29 @@ func New(backing, mountPoint string, config Config) (*Mount, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// directory returns the absolute path of a directory, without symbolic links.
+func directory(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(path); err != nil {
+		return "", err
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", path)
+	}
+	return path, nil
+}
+
+// within says whether path is dir or lies below it.
+func within(path, dir string) bool {
+	relative, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(relative)
 }
 
 func mountOptions(backing string, config Config) *fs.Options {

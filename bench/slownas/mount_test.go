@@ -402,7 +402,14 @@ func TestMountErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, paths := range [][2]string{{filepath.Join(dir, "missing"), dir}, {dir, filepath.Join(dir, "missing")}, {file, dir}, {dir, file}} {
+	other, below := t.TempDir(), filepath.Join(dir, "below")
+	if err := os.Mkdir(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, paths := range [][2]string{
+		{filepath.Join(dir, "missing"), other}, {dir, filepath.Join(dir, "missing")}, {file, other}, {dir, file},
+		{dir, dir}, {dir, below}, {below, dir},
+	} {
 		if mount, err := New(paths[0], paths[1], testConfig()); err == nil {
 			t.Errorf("%v is mounted", paths)
 			_ = mount.Unmount()

@@ -204,6 +204,7 @@ func TestBenchSlowNASErrors(t *testing.T) {
 		{[]string{dir}, 64, "MOUNTPOINT"},
 		{[]string{dir, "/nonexistent"}, 1, "/nonexistent"},
 		{[]string{"/nonexistent", dir}, 1, "/nonexistent"},
+		{[]string{dir, dir}, 1, "within each other"},
 		{[]string{dir, dir, "--rtt", "10"}, 64, "--rtt"},
 		{[]string{dir, dir, "--bandwidth", "fast"}, 64, "not understood"},
 		{[]string{dir, dir, "--slots", "0"}, 64, "slots"},
