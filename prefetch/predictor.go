@@ -18,8 +18,9 @@ type StreamID uint64
 // Directories gives the predictor its evidence. dir is relative to the root,
 // slash-separated, "" for the root itself. Listing returns nil while the
 // directory's names are not known yet (the predictor then guesses by
-// arithmetic and names the directory in WantListings), or if there is no such
-// directory. It never blocks.
+// arithmetic and names the directory in WantListings). An empty listing for a
+// directory that is known not to exist keeps it from being asked for again. It
+// never blocks.
 type Directories interface {
 	Listing(dir string) *naming.Listing
 }

@@ -25,7 +25,8 @@ const maxLevels = 3
 //
 // Versions and resolutions are no numbers, so their folders have no next.
 func nextFolder(dirs Directories, at place, w walk, locked bool) (to place, missing []string, ok bool) {
-	below, dir := "", at.dir
+	var below []string
+	dir := at.dir
 	for level := 0; level < maxLevels && dir != ""; level++ {
 		if level > 0 && !locked {
 			break
@@ -37,19 +38,38 @@ func nextFolder(dirs Directories, at place, w walk, locked bool) (to place, miss
 		}
 		single := walk{way: natural, step: w.direction()}
 		if next, found := newWalker(locate(siblings, folder), single).next(); found {
-			target := place{path.Join(parent, next, below), ""}
+			h := hop{at.name, folder, next, w.direction(), locked}
+			target := place{dir: h.descend(dirs, path.Join(parent, next), below)}
 			names := dirs.Listing(target.dir)
 			if names == nil {
 				return place{}, append(missing, target.dir), false
 			}
-			h := hop{at.name, folder, next, w.direction(), locked}
 			if target.name, ok = h.entry(names); ok {
 				return target, missing, true
 			}
 		}
-		below, dir = path.Join(folder, below), parent
+		below, dir = append([]string{folder}, below...), parent
 	}
 	return place{}, missing, false
+}
+
+// descend returns the folder below dir that corresponds to the one left:
+// folders that are mere numbers (the hours of a day) start over, others keep
+// their names. It stops where a listing is missing.
+func (h hop) descend(dirs Directories, dir string, below []string) string {
+	for _, folder := range below {
+		names := dirs.Listing(dir)
+		if names == nil {
+			return dir
+		}
+		if strings.Trim(folder, "0123456789") == "" {
+			if edge, ok := h.edge(names, folder); ok {
+				folder = edge
+			}
+		}
+		dir = path.Join(dir, folder)
+	}
+	return dir
 }
 
 // hop is the question whether a sequence that ends with name in folder goes on
