@@ -19,6 +19,7 @@ import (
 // DemoConfig says what Demo shows.
 type DemoConfig struct {
 	Executable string // reelahead itself, which serves the mounts
+	Dir        string // where the frames are made; empty: in memory if they fit
 	Streams    int
 	Seconds    int // of playing, each run
 	Profile    Profile
@@ -59,7 +60,7 @@ func Demo(ctx context.Context, config DemoConfig, progress *Progress) (result *C
 		return nil, err
 	}
 	frames := config.framesEach()
-	s, err := newStage(config.Executable, int64(config.Streams)*int64(frames)*config.Profile.Size, config.CacheSize+spareMemory)
+	s, err := newStage(config.Executable, config.Dir, int64(config.Streams)*int64(frames)*config.Profile.Size, config.CacheSize+spareMemory)
 	if err != nil {
 		return nil, err
 	}

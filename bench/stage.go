@@ -127,23 +127,30 @@ func (s *stage) frames() string { return filepath.Join(s.dir, "frames") }
 func (s *stage) nas() string    { return filepath.Join(s.dir, "nas") }
 func (s *stage) ahead() string  { return filepath.Join(s.dir, "ahead") }
 
-// newStage makes a stage with room for the given number of bytes of frames, in
-// memory if that leaves enough for everything else.
-func newStage(executable string, bytes, otherMemory int64) (*stage, error) {
-	parent := os.TempDir()
-	if hasSpace("/dev/shm", bytes) && availableMemory() > bytes+otherMemory {
+// newStage makes a stage with room for the given number of bytes of frames: in
+// parent, or where that is empty in memory, if that leaves enough for everything
+// else, or else in the directory for temporary files.
+func newStage(executable, parent string, bytes, otherMemory int64) (*stage, error) {
+	switch {
+	case parent != "":
+	case hasSpace("/dev/shm", bytes) && availableMemory() > bytes+otherMemory:
 		parent = "/dev/shm"
-	} else if !hasSpace(parent, bytes) {
-		return nil, fmt.Errorf("%s of frames fit neither into memory nor into %s: use fewer streams, fewer seconds or a smaller profile",
-			decimal(bytes), parent)
+	default:
+		parent = os.TempDir()
+	}
+	if !hasSpace(parent, bytes) {
+		return nil, fmt.Errorf("%s of frames don't fit into %s: use fewer streams, fewer seconds or a smaller profile", decimal(bytes), parent)
 	}
 	dir, err := os.MkdirTemp(parent, "reelahead-demo-")
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{dir: dir, executable: executable}
-	// Mount tables show the path without symbolic links.
-	if s.dir, err = filepath.EvalSymlinks(dir); err != nil {
+	// The mount table shows absolute paths without symbolic links.
+	if s.dir, err = filepath.Abs(dir); err == nil {
+		s.dir, err = filepath.EvalSymlinks(s.dir)
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	for _, sub := range []string{s.frames(), s.nas(), s.ahead()} {

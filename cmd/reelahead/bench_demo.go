@@ -76,6 +76,7 @@ not run; 130 interrupted.`,
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringVar(&config.Dir, "dir", "", "where to make the frames (default: /dev/shm if they fit, else TMPDIR)")
 	flags.IntVar(&config.Streams, "streams", 2, "sequences played at once")
 	flags.IntVar(&config.Seconds, "seconds", 8, "of playing, each run")
 	flags.IntVar(&config.Rounds, "rounds", 2, "runs of each side")

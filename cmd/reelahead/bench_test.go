@@ -251,3 +251,58 @@ func TestBenchSlowNASUnmountsOnSignals(t *testing.T) {
 		}
 	}
 }
+
+func TestBenchDemo(t *testing.T) {
+	if command, _, err := newRootCommand().Find([]string{"mount"}); err != nil || command.Name() != "mount" {
+		t.Skip("needs the mount command")
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs /dev/fuse and root")
+	}
+	demo := func(dir string, args ...string) *exec.Cmd {
+		return benchCommand(t, append([]string{"demo", "--dir", dir, "--profile", "sd", "--streams", "1", "--rounds", "1"}, args...)...)
+	}
+	left := func(t *testing.T, dir string) {
+		t.Helper()
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+			t.Errorf("left behind: %v, %v", entries, err)
+		}
+		if table, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(table), dir) {
+			t.Errorf("still mounted below %s", dir)
+		}
+	}
+	t.Run("whole", func(t *testing.T) {
+		dir := t.TempDir()
+		output, err := demo(dir, "--seconds", "2").CombinedOutput()
+		if err != nil {
+			t.Errorf("%v: %s", err, output)
+		}
+		for _, want := range []string{"frames due", "dropped", "frame time p99", "throughput", "ratio", "round trip", "raw", "reelahead"} {
+			if !strings.Contains(string(output), want) {
+				t.Errorf("the output lacks %q:\n%s", want, output)
+			}
+		}
+		left(t, dir)
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		dir := t.TempDir()
+		command := demo(dir, "--seconds", "60")
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for range 1000 {
+			if table, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(table), dir) {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err := command.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		if status := command.ProcessState.ExitCode(); status != exitInterrupted {
+			t.Errorf("status %d, want %d", status, exitInterrupted)
+		}
+		left(t, dir)
+	})
+}
