@@ -152,7 +152,7 @@ func TestFolders(t *testing.T) {
 		{"folder's number in the name", slices.Concat(frames("snap_009/s_009.%d.h5", 0, 3, 1), frames("snap_010/s_010.%d.h5", 0, 3, 1)), []string{"snap_009/s_009.3.h5"}, []string{"snap_010/s_010.0.h5", "snap_010/s_010.1.h5"}},
 		{"starts over for a known reader", slices.Concat(frames("c_1/%d.jpg", 1, 3, 1), frames("c_2/%d.jpg", 1, 3, 1)), []string{"c_1/2.jpg", "c_1/3.jpg"}, []string{"c_2/1.jpg", "c_2/2.jpg"}},
 		{"not after one open", slices.Concat(frames("c_1/%d.jpg", 1, 3, 1), frames("c_2/%d.jpg", 1, 3, 1)), []string{"c_1/3.jpg"}, nil},
-		{"day and hour", slices.Concat(frames("d1/23/cam/%02d.mp4", 57, 59, 1), frames("d2/00/cam/%02d.mp4", 0, 2, 1)), []string{"d1/23/cam/58.mp4", "d1/23/cam/59.mp4"}, []string{"d2/00/cam/00.mp4", "d2/00/cam/01.mp4"}},
+		{"day and hour", slices.Concat(frames("d1/23/cam/%02d.mp4", 57, 59, 1), frames("d2/00/cam/%02d.mp4", 0, 2, 1), frames("d2/01/cam/%02d.mp4", 0, 2, 1)), []string{"d1/23/cam/58.mp4", "d1/23/cam/59.mp4"}, []string{"d2/00/cam/00.mp4", "d2/00/cam/01.mp4"}},
 		{"version", slices.Concat(frames("v001/%d.jpg", 1, 3, 1), frames("v002/%d.jpg", 1, 3, 1)), []string{"v001/2.jpg", "v001/3.jpg"}, nil},
 		{"resolution", slices.Concat(frames("1920x1080/%d.jpg", 1, 3, 1), frames("3840x2160/%d.jpg", 1, 3, 1)), []string{"1920x1080/2.jpg", "1920x1080/3.jpg"}, nil},
 		{"a longer twin", slices.Concat(frames("run_1/%d.jpg", 1, 3, 1), frames("run_2/%d.jpg", 1, 5, 1)), []string{"run_1/3.jpg"}, nil},
