@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,9 +17,10 @@ import (
 // not remembered, so that a change is never hidden by an older answer: take an
 // Epoch before asking the source and hand it to Put.
 type Answers[V any] struct {
-	answers *ristretto.Cache[string, answer[V]]
-	changes atomic.Uint64
-	tree    atomic.Uint64 // renamed directories make every older answer void
+	answers  *ristretto.Cache[string, answer[V]]
+	changing sync.RWMutex // held for reading from a Put's look at the epoch to its Set
+	changes  atomic.Uint64
+	tree     atomic.Uint64 // renamed directories make every older answer void
 }
 
 type answer[V any] struct {
@@ -50,6 +52,8 @@ func (a *Answers[V]) Epoch() Epoch { return Epoch(a.changes.Load()) }
 // Put remembers an answer of the given size in bytes, unless anything changed
 // since epoch.
 func (a *Answers[V]) Put(path string, value V, bytes int64, known time.Time, epoch Epoch) {
+	a.changing.RLock()
+	defer a.changing.RUnlock()
 	if Epoch(a.changes.Load()) != epoch {
 		return
 	}
@@ -68,15 +72,22 @@ func (a *Answers[V]) Get(path string) (value V, known time.Time, ok bool) {
 
 // Changed forgets what is known of path: it was changed through the mount.
 func (a *Answers[V]) Changed(path string) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
 	a.changes.Add(1)
 	a.answers.Del(path)
 }
 
 // TreeChanged forgets everything: a directory was renamed through the mount.
 func (a *Answers[V]) TreeChanged() {
+	a.changing.Lock()
+	defer a.changing.Unlock()
 	a.changes.Add(1)
 	a.tree.Add(1)
 }
+
+// Wait returns once answers that were Put are found by Get.
+func (a *Answers[V]) Wait() { a.answers.Wait() }
 
 // Close ends the memory's goroutines.
 func (a *Answers[V]) Close() { a.answers.Close() }

@@ -26,10 +26,11 @@ type Frame struct {
 	Path string // relative to the source's root
 	attr Attr   // guarded by mu: Known moves when the source confirms it
 
-	arena  *Arena
-	buffer *Buffer
-	refs   atomic.Int32
-	opened atomic.Bool // an application has opened it since it was fetched
+	size, cost int64
+	arena      *Arena
+	buffer     *Buffer
+	refs       atomic.Int32
+	opened     atomic.Bool // an application has opened it since it was fetched
 
 	mu       sync.Mutex
 	landed   []uint64 // a bit per chunk
@@ -52,6 +53,8 @@ func NewFrame(arena *Arena, path string, attr Attr) (*Frame, error) {
 	f := &Frame{
 		Path:     path,
 		attr:     attr,
+		size:     attr.Size,
+		cost:     buffer.capacity,
 		arena:    arena,
 		buffer:   buffer,
 		landed:   make([]uint64, (chunks+63)/64),
@@ -81,10 +84,10 @@ func (f *Frame) Confirm(known time.Time) {
 }
 
 // Size returns the frame's size in bytes.
-func (f *Frame) Size() int64 { return f.buffer.size }
+func (f *Frame) Size() int64 { return f.size }
 
 // Cost returns the memory it is charged with, in bytes.
-func (f *Frame) Cost() int64 { return f.buffer.capacity }
+func (f *Frame) Cost() int64 { return f.cost }
 
 // Chunks returns the number of chunks.
 func (f *Frame) Chunks() int { return int((f.Size() + ChunkSize - 1) / ChunkSize) }

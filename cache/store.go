@@ -74,18 +74,36 @@ func NewStore(ledger *Ledger, arena *Arena, behindPercent int) (*Store, error) {
 	return s, nil
 }
 
-// Insert puts a frame into the window under its path, replacing what was there.
-// The store takes a reference of its own.
-func (s *Store) Insert(f *Frame) {
-	f.Acquire()
+// Pin puts a frame into the window under its path, whether it is new or was
+// kept already, and replaces another frame of that path. The store takes a
+// reference of its own.
+func (s *Store) Pin(f *Frame) {
 	s.mu.Lock()
 	old := s.entries[f.Path]
+	if old != nil && old.frame == f && old.place == inWindow {
+		s.mu.Unlock()
+		return
+	}
+	f.Acquire()
 	s.nextKey++
 	s.entries[f.Path] = &entry{key: s.nextKey, frame: f}
 	s.forgetLeftLocked()
+	if old != nil && old.place == inRecent {
+		s.leaveRecentLocked(old)
+	}
 	s.mu.Unlock()
-	if old != nil {
+	if old == nil {
+		return
+	}
+	if old.frame == f {
+		if old.gone.CompareAndSwap(false, true) {
+			f.Release()
+		}
+	} else {
 		s.release(old)
+	}
+	if old.place == inKept {
+		s.kept.Del(old.key)
 	}
 }
 
@@ -104,14 +122,6 @@ func (s *Store) Lookup(path string) *Frame {
 		s.kept.Get(e.key) // lets the policy count the use
 	}
 	return e.frame
-}
-
-// Contains tells whether a frame is stored under path.
-func (s *Store) Contains(path string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[path]
-	return e != nil && !e.gone.Load()
 }
 
 // Unpin lets a frame out of the window: it has been read, or nobody expects to
@@ -155,11 +165,19 @@ func (s *Store) toRecentLocked(e *entry) (overflow []*entry) {
 		oldest := s.recent[0]
 		s.recent = s.recent[1:]
 		s.recentBytes -= oldest.frame.Cost()
-		if !oldest.gone.Load() {
-			overflow = append(overflow, oldest)
-		}
+		overflow = append(overflow, oldest)
 	}
 	return overflow
+}
+
+func (s *Store) leaveRecentLocked(e *entry) {
+	for i, other := range s.recent {
+		if other == e {
+			s.recent = append(s.recent[:i], s.recent[i+1:]...)
+			s.recentBytes -= e.frame.Cost()
+			return
+		}
+	}
 }
 
 // Drop removes a frame wherever it is: its content is no longer what the
@@ -171,9 +189,18 @@ func (s *Store) Drop(f *Frame) {
 		s.mu.Unlock()
 		return
 	}
-	delete(s.entries, f.Path)
+	s.removeLocked(e)
 	s.mu.Unlock()
 	s.release(e)
+}
+
+// removeLocked takes an entry off the map and the recent list, whose bytes are
+// counted; the other lists skip entries that are gone.
+func (s *Store) removeLocked(e *entry) {
+	delete(s.entries, e.frame.Path)
+	if e.place == inRecent {
+		s.leaveRecentLocked(e)
+	}
 }
 
 // DropTree removes the frame at path and all frames below it and returns them
@@ -197,9 +224,9 @@ func (s *Store) dropMatching(match func(*Frame) bool) []*Frame {
 	var frames []*Frame
 	var dropped []*entry
 	s.mu.Lock()
-	for path, e := range s.entries {
+	for _, e := range s.entries {
 		if match(e.frame) {
-			delete(s.entries, path)
+			s.removeLocked(e)
 			dropped = append(dropped, e)
 			if e.frame.tryAcquire() {
 				frames = append(frames, e.frame)
@@ -237,26 +264,22 @@ func (s *Store) Reclaim(bytes int64) bool {
 func (s *Store) takeReclaimable() *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	take := func(from *[]*entry) *entry {
-		for len(*from) > 0 {
-			e := (*from)[0]
-			*from = (*from)[1:]
-			if e.place == inRecent {
-				s.recentBytes -= e.frame.Cost()
+	for len(s.keptOrder) > 0 {
+		e := s.keptOrder[0]
+		s.keptOrder = s.keptOrder[1:]
+		if !e.gone.Load() {
+			if s.entries[e.frame.Path] == e {
+				delete(s.entries, e.frame.Path)
 			}
-			if !e.gone.Load() {
-				if s.entries[e.frame.Path] == e {
-					delete(s.entries, e.frame.Path)
-				}
-				return e
-			}
+			return e
 		}
-		return nil
 	}
-	if e := take(&s.keptOrder); e != nil {
+	if len(s.recent) > 0 {
+		e := s.recent[0]
+		s.removeLocked(e)
 		return e
 	}
-	return take(&s.recent)
+	return nil
 }
 
 // release gives back the store's reference, once.

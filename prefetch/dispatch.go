@@ -1,0 +1,119 @@
+package prefetch
+
+import "time"
+
+const (
+	// prefetchChunks is how many chunks of one frame are read at once while no
+	// reader waits for it: more frames side by side make better use of a source
+	// that limits each stream than more chunks of one.
+	prefetchChunks = 4
+	// demandChunks is the same for a frame that a reader waits for.
+	demandChunks = 16
+	// demandReserve is how many reads may go beyond the limit for readers that
+	// wait, so that a full pipe of guesses never holds one up.
+	demandReserve = 16
+)
+
+// pumpLocked starts as many jobs as the limit allows: those that a reader waits
+// for first, then by deadline.
+func (e *Engine) pumpLocked() {
+	for !e.closed {
+		f := e.mostUrgentLocked()
+		if f == nil {
+			return
+		}
+		e.startLocked(f)
+	}
+}
+
+func (e *Engine) mostUrgentLocked() *fetch {
+	full := e.jobs >= e.limiter.limit
+	if full && e.jobs >= e.limiter.limit+demandReserve {
+		return nil
+	}
+	var best *fetch
+	for _, f := range e.fetches {
+		if full && f.readers == 0 || !f.startable() {
+			continue
+		}
+		if best == nil || (f.readers > 0) != (best.readers > 0) && f.readers > 0 ||
+			(f.readers > 0) == (best.readers > 0) && f.deadline.Before(best.deadline) {
+			best = f
+		}
+	}
+	return best
+}
+
+// startable tells whether the fetch has a job that could start now.
+func (f *fetch) startable() bool {
+	switch f.phase {
+	case phaseQueued:
+		return !f.starved
+	case phaseReading:
+		atOnce := prefetchChunks
+		if f.readers > 0 {
+			atOnce = demandChunks
+		}
+		return f.outstanding < atOnce && f.next < f.frame.Chunks()
+	case phaseConfirming:
+		return f.outstanding == 0
+	}
+	return false
+}
+
+func (e *Engine) startLocked(f *fetch) {
+	switch f.phase {
+	case phaseQueued:
+		f.phase = phaseOpening
+		e.goLocked(f, func() { e.open(f) })
+	case phaseReading:
+		if chunk := f.nextChunkLocked(); chunk >= 0 {
+			e.goLocked(f, func() { e.readChunk(f, chunk) })
+		}
+	case phaseConfirming:
+		e.goLocked(f, func() { e.confirmWhole(f) })
+	}
+}
+
+// goLocked runs a job on the source for f in a goroutine of its own, counted
+// until it ends.
+func (e *Engine) goLocked(f *fetch, job func()) {
+	e.jobs++
+	f.outstanding++
+	go func() {
+		job()
+		e.mu.Lock()
+		e.jobs--
+		if e.jobs == 0 {
+			e.idle.Broadcast()
+		}
+		e.pumpLocked()
+		e.mu.Unlock()
+	}()
+}
+
+// queuedLocked tells whether fetches wait for a free read.
+func (e *Engine) queuedLocked() bool {
+	if e.jobs < e.limiter.limit {
+		return false
+	}
+	for _, f := range e.fetches {
+		if f.startable() {
+			return true
+		}
+	}
+	return false
+}
+
+// timing knows how long a frame takes from its open to its last byte.
+type timing struct {
+	fetchSeconds float64 // smoothed
+}
+
+func (t *timing) observe(took time.Duration) {
+	if t.fetchSeconds == 0 {
+		t.fetchSeconds = took.Seconds()
+	} else {
+		t.fetchSeconds += (took.Seconds() - t.fetchSeconds) / 8
+	}
+}

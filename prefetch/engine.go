@@ -1,0 +1,348 @@
+package prefetch
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+
+	"reelahead/cache"
+	"reelahead/naming"
+)
+
+// Config says how an Engine fetches.
+type Config struct {
+	CacheSize     int64         // hard bound on frame memory in bytes
+	Ahead         int           // frames ahead of each reader; 0: from rate and fetch time
+	BehindPercent int           // how much of the cache frames that were read may fill
+	MaxInflight   int           // reads on the source at once; 0: adapts to the source
+	MaxBandwidth  int64         // bytes a second taken from the source; 0: no limit
+	Validity      time.Duration // how long what the source said holds
+	Disabled      bool          // fetch nothing: every open reads the source
+	Log           zerolog.Logger
+}
+
+// Engine turns opens into fetches: it trains the predictor, keeps a window of
+// frames ahead of every stream, and fetches them, earliest deadline first, into
+// the store.
+//
+// One lock, mu, guards the predictor, the streams, the fetches and the
+// dispatcher; no call on the source and no allocation of frame memory is made
+// while it is held. It is taken before the locks of package cache.
+type Engine struct {
+	config    Config
+	source    *Source
+	ledger    *cache.Ledger
+	arena     *cache.Arena
+	store     *cache.Store
+	attrs     *cache.Answers[cache.Attr]
+	listings  *cache.Answers[*naming.Listing]
+	bandwidth *rate.Limiter // nil: no limit
+
+	// Writing tells whether an application has the inode open for writing: such
+	// a file is never kept. Set before the first Open.
+	Writing func(dev, ino uint64) bool
+
+	counters counters
+
+	mu        sync.Mutex
+	idle      *sync.Cond // signalled when jobs reaches 0
+	predictor *Predictor
+	streams   map[StreamID]*stream
+	fetches   map[string]*fetch
+	absent    map[string]time.Time // names that a probe did not find, and when
+	listed    map[string]*listed
+	reach     int // names to ask the predictor for: more than any window needs
+	limiter   limiter
+	jobs      int // goroutines that work on the source now
+	timing    timing
+	closed    bool
+	stop      chan struct{}
+}
+
+type counters struct {
+	fetched      atomic.Int64
+	sourceBytes  atomic.Int64
+	sourceErrors atomic.Int64
+}
+
+// Counters are totals since the mount. Bytes are bytes.
+type Counters struct {
+	BytesFetched       int64 // landed in the cache
+	BytesSource        int64 // read from the source by this process for any reason
+	BytesFetchedUnread int64 // fetched and dropped without having been opened
+	SourceErrors       int64
+	CacheBytes         int64
+	CacheBytesPeak     int64
+	CacheLimit         int64
+	Inflight           int // reads on the source under way
+	InflightLimit      int
+}
+
+// tick is how often streams are looked over: idle ones let go, frames ahead of
+// a playhead confirmed.
+const tick = 500 * time.Millisecond
+
+// answersBytes bounds what is remembered of attributes and of listings, each.
+const answersBytes = 64 << 20
+
+// NewEngine starts an engine over source. Close it after use.
+func NewEngine(source *Source, config Config) (*Engine, error) {
+	ledger := cache.NewLedger(config.CacheSize)
+	arena := cache.NewArena(ledger)
+	store, err := cache.NewStore(ledger, arena, config.BehindPercent)
+	if err != nil {
+		return nil, err
+	}
+	attrs, err := cache.NewAnswers[cache.Attr](answersBytes)
+	if err != nil {
+		return nil, err
+	}
+	listings, err := cache.NewAnswers[*naming.Listing](answersBytes)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		config:    config,
+		source:    source,
+		ledger:    ledger,
+		arena:     arena,
+		store:     store,
+		attrs:     attrs,
+		listings:  listings,
+		Writing:   func(dev, ino uint64) bool { return false },
+		predictor: NewPredictor(),
+		streams:   make(map[StreamID]*stream),
+		fetches:   make(map[string]*fetch),
+		absent:    make(map[string]time.Time),
+		listed:    make(map[string]*listed),
+		reach:     minAhead,
+		limiter:   newLimiter(config.MaxInflight),
+		stop:      make(chan struct{}),
+	}
+	e.idle = sync.NewCond(&e.mu)
+	if config.MaxBandwidth > 0 {
+		e.bandwidth = rate.NewLimiter(rate.Limit(config.MaxBandwidth), cache.ChunkSize)
+	}
+	go e.watch()
+	return e, nil
+}
+
+// Open is told of every open of a regular file for reading, before it is
+// answered. It returns the frame to serve it from, ready or on its way and
+// promoted before everything that no reader waits for, or nil: serve from the
+// source. giveUp ends the wait for the source's answer.
+//
+// What it returns is what the source has now, or had at most the validity time
+// ago.
+func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) *Lease {
+	if e.config.Disabled {
+		return nil
+	}
+	arrived := time.Now()
+	frame := e.store.Lookup(name)
+	if frame != nil && frame.Ready() && !e.confirm(frame, arrived) {
+		frame.Release()
+		frame = nil
+	}
+	f, confirmed := e.train(reader, name, frame, arrived)
+	if frame != nil {
+		if frame.Ready() {
+			return &Lease{Frame: frame, Source: -1}
+		}
+		frame.Release()
+	}
+	if f == nil && !confirmed {
+		return nil
+	}
+	return e.join(f, name, arrived, giveUp)
+}
+
+// confirm makes sure that a frame is still what the source has, asking it if
+// the last word is older than the validity.
+func (e *Engine) confirm(frame *cache.Frame, now time.Time) bool {
+	known := frame.Attr()
+	if now.Sub(known.Known) <= e.config.Validity {
+		return true
+	}
+	attr, err := e.Stat(frame.Path)
+	if err == nil && attr.SameContent(known) {
+		frame.Confirm(attr.Known)
+		return true
+	}
+	e.store.Drop(frame)
+	e.mu.Lock()
+	if f := e.fetches[frame.Path]; f != nil && f.frame == frame {
+		e.failLocked(f, errChanged)
+	}
+	e.mu.Unlock()
+	return false
+}
+
+// Close gives back what Open returned.
+func (e *Engine) Close(lease *Lease) {
+	if lease.Source >= 0 {
+		unix.Close(lease.Source)
+	}
+	lease.Frame.Release()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if lease.fetch != nil {
+		lease.fetch.readers--
+		e.settleLocked(lease.fetch)
+	}
+	for _, f := range e.fetches {
+		f.starved = false
+	}
+	e.pumpLocked()
+}
+
+// Changed forgets what is known of the file at name, and of the inode under its
+// other names: it was or will be changed through the mount.
+func (e *Engine) Changed(name string, dev, ino uint64) {
+	e.attrs.Changed(name)
+	e.mu.Lock()
+	delete(e.absent, name)
+	e.mu.Unlock()
+	e.cancel(e.store.DropTree(name))
+	if ino != 0 {
+		e.cancel(e.store.DropInode(dev, ino))
+	}
+}
+
+// TreeChanged forgets everything known at and below a directory that was
+// renamed or removed through the mount.
+func (e *Engine) TreeChanged(name string) {
+	e.attrs.TreeChanged()
+	e.listings.TreeChanged()
+	e.source.ForgetDirectories(name)
+	e.cancel(e.store.DropTree(name))
+}
+
+func (e *Engine) cancel(dropped []*cache.Frame) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, frame := range dropped {
+		if f := e.fetches[frame.Path]; f != nil && f.frame == frame {
+			e.failLocked(f, errChanged)
+		}
+		frame.Fail(errChanged)
+		frame.Release()
+	}
+}
+
+// Stat answers with the source's attributes for name, asking it now.
+func (e *Engine) Stat(name string) (cache.Attr, error) {
+	epoch := e.attrs.Epoch()
+	attr, err := e.source.Stat(name)
+	if err == nil {
+		e.attrs.Put(name, attr, attrCost(name), attr.Known, epoch)
+	}
+	return attr, err
+}
+
+// Attr answers with attributes of name that the source gave at most the
+// validity ago, asking it only if there are none.
+func (e *Engine) Attr(name string) (cache.Attr, error) {
+	if frame := e.store.Lookup(name); frame != nil {
+		attr := frame.Attr()
+		failed := frame.Failure() != nil
+		frame.Release()
+		if !failed && time.Since(attr.Known) <= e.config.Validity {
+			return attr, nil
+		}
+	}
+	if attr, known, ok := e.attrs.Get(name); ok && time.Since(known) <= e.config.Validity {
+		return attr, nil
+	}
+	return e.Stat(name)
+}
+
+// attrCost is the memory that remembering one file's attributes takes, in
+// bytes: the struct, its map slots and the name.
+func attrCost(name string) int64 { return int64(256 + len(name)) }
+
+// Source returns the source, for what goes to it directly.
+func (e *Engine) Source() *Source { return e.source }
+
+// CountSourceRead adds bytes that a caller read from the source by itself.
+func (e *Engine) CountSourceRead(bytes int64) { e.counters.sourceBytes.Add(bytes) }
+
+// CountSourceError adds an error that the source gave a caller.
+func (e *Engine) CountSourceError() { e.counters.sourceErrors.Add(1) }
+
+// Counters returns the totals.
+func (e *Engine) Counters() Counters {
+	used, peak := e.ledger.Used()
+	e.mu.Lock()
+	inflight, limit := e.jobs, e.limiter.limit
+	e.mu.Unlock()
+	return Counters{
+		BytesFetched:       e.counters.fetched.Load(),
+		BytesSource:        e.counters.sourceBytes.Load(),
+		BytesFetchedUnread: e.store.FetchedUnread(),
+		SourceErrors:       e.counters.sourceErrors.Load(),
+		CacheBytes:         used,
+		CacheBytesPeak:     peak,
+		CacheLimit:         e.ledger.Limit(),
+		Inflight:           inflight,
+		InflightLimit:      limit,
+	}
+}
+
+// Shutdown cancels all fetches, drops all frames and waits for the source to
+// answer what is under way, at most for patience: a dead server must not hold
+// up an unmount. It fails if something was left: reads that the server never
+// answered, or frames that applications still hold.
+func (e *Engine) Shutdown(patience time.Duration) error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	close(e.stop)
+	for _, f := range e.fetches {
+		clear(f.wants)
+		f.readers = 0
+		e.settleLocked(f)
+	}
+	deadline := time.AfterFunc(patience, e.idle.Broadcast)
+	defer deadline.Stop()
+	for started := time.Now(); e.jobs > 0 && time.Since(started) < patience; {
+		e.idle.Wait()
+	}
+	left := e.jobs
+	e.mu.Unlock()
+	e.store.Close()
+	e.attrs.Close()
+	e.listings.Close()
+	e.arena.Close()
+	if left > 0 {
+		return fmt.Errorf("the source has not answered %d reads within %s", left, patience)
+	}
+	if used, _ := e.ledger.Used(); used > 0 {
+		return fmt.Errorf("%d bytes of frames are still held by applications", used)
+	}
+	return nil
+}
+
+func (e *Engine) watch() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case now := <-ticker.C:
+			e.mu.Lock()
+			e.lookOverLocked(now)
+			e.pumpLocked()
+			e.mu.Unlock()
+		}
+	}
+}

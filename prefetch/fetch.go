@@ -1,0 +1,439 @@
+package prefetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reelahead/cache"
+)
+
+// Reasons for which a frame is given up. Readers that wait for it read the
+// source instead.
+var (
+	errChanged   = errors.New("the file changed while it was fetched")
+	errCancelled = errors.New("no reader expects the file any more")
+	errUnfit     = errors.New("the file is not one to hold in memory")
+	errClosed    = errors.New("the mount is being closed")
+)
+
+// settleTime is how old a file's last change must be before its timestamps can
+// tell it from a change right after: filesystems stamp by the timer tick.
+const settleTime = 50 * time.Millisecond
+
+type phase uint8
+
+const (
+	phaseQueued     phase = iota // waits for its turn
+	phaseOpening                 // the source is asked for the file
+	phaseReading                 // chunks are read
+	phaseConfirming              // whole; the source is asked whether it is the same still
+	phaseReady                   // in the store's window
+	phaseGone                    // failed or given up
+)
+
+// fetch is one file on its way into the store, or ready there and expected.
+// There is at most one for a name, however many streams and readers want it.
+// All fields are guarded by Engine.mu, except that the goroutine which opens
+// the file owns fd, attr and frame until the phase moves on.
+type fetch struct {
+	name     string
+	phase    phase
+	wants    map[StreamID]time.Time // who expects to open it, and when
+	readers  int                    // opens that wait for it or are served from it on its way
+	deadline time.Time
+	started  time.Time
+	opened   chan struct{} // closed when phaseOpening ends
+
+	fd          int
+	frame       *cache.Frame // one reference
+	next        int          // chunks below were issued
+	ahead       map[int]bool // issued out of order, for readers that wait there
+	outstanding int          // jobs under way
+	landed      int
+	err         error
+	starved     bool // found no memory; tried again when some may be free
+	confirming  bool
+}
+
+func (e *Engine) expectLocked(name string) *fetch {
+	if f := e.fetches[name]; f != nil {
+		return f
+	}
+	f := &fetch{name: name, wants: make(map[StreamID]time.Time), opened: make(chan struct{}), fd: -1}
+	e.fetches[name] = f
+	if frame := e.store.Lookup(name); frame != nil {
+		if frame.Ready() {
+			// Read before and kept since: it only has to stay.
+			e.store.Pin(frame)
+			f.frame, f.phase = frame, phaseReady
+			close(f.opened)
+			return f
+		}
+		frame.Release()
+	}
+	return f
+}
+
+func (f *fetch) want(id StreamID, deadline time.Time) {
+	f.wants[id] = deadline
+	f.deadline = deadline
+	for _, other := range f.wants {
+		if other.Before(f.deadline) {
+			f.deadline = other
+		}
+	}
+}
+
+// settleLocked ends what nobody wants any more.
+func (e *Engine) settleLocked(f *fetch) {
+	if len(f.wants) > 0 || f.readers > 0 {
+		return
+	}
+	switch f.phase {
+	case phaseReady:
+		f.phase = phaseGone
+		delete(e.fetches, f.name)
+		e.store.Unpin(f.frame)
+		e.finishLocked(f)
+	case phaseGone:
+	default:
+		e.failLocked(f, errCancelled)
+	}
+}
+
+// failLocked gives a fetch up; what its jobs still hold is released when the
+// last of them ends.
+func (e *Engine) failLocked(f *fetch, err error) {
+	if f.phase == phaseGone {
+		return
+	}
+	if f.phase < phaseReading {
+		close(f.opened)
+	}
+	f.phase, f.err = phaseGone, err
+	if e.fetches[f.name] == f {
+		delete(e.fetches, f.name)
+	}
+	if f.frame != nil {
+		f.frame.Fail(err)
+		e.store.Drop(f.frame)
+	}
+	e.finishLocked(f)
+}
+
+// finishLocked releases what a fetch holds once no job uses it.
+func (e *Engine) finishLocked(f *fetch) {
+	if f.phase != phaseGone || f.outstanding > 0 {
+		return
+	}
+	if f.fd >= 0 {
+		unix.Close(f.fd)
+		f.fd = -1
+	}
+	if f.frame != nil {
+		f.frame.Release()
+		f.frame = nil
+	}
+}
+
+// Lease is a frame that an open is served from. Give it back by Engine.Close.
+type Lease struct {
+	Frame *cache.Frame
+	// Source is a descriptor of the very file that is being fetched, for what
+	// the frame cannot serve should its fetch fail; -1 for a ready frame. It
+	// belongs to the lease.
+	Source int
+
+	fetch *fetch // set if the lease counts as one of its readers
+}
+
+// join makes an open take part in the fetch f, or start one for a stream that
+// was not far enough ahead, and waits until the source has opened the file. It
+// returns nil if the source must serve.
+func (e *Engine) join(f *fetch, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
+	e.mu.Lock()
+	if f == nil {
+		f = e.expectLocked(name)
+		f.readers++
+		f.deadline = arrived
+	}
+	switch f.phase {
+	case phaseQueued:
+		f.phase = phaseOpening
+		f.outstanding++
+		e.mu.Unlock()
+		e.open(f) // here, not by the dispatcher: a reader waits
+	case phaseOpening:
+		e.mu.Unlock()
+		select {
+		case <-f.opened:
+		case <-giveUp:
+		}
+	default:
+		e.mu.Unlock()
+	}
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer e.pumpLocked()
+	if f.phase < phaseReading || f.phase == phaseGone {
+		f.readers--
+		e.settleLocked(f)
+		return nil
+	}
+	f.frame.MarkOpened()
+	lease := &Lease{Frame: f.frame.Acquire(), Source: -1, fetch: f}
+	if f.fd >= 0 {
+		if fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			lease.Source = fd
+		}
+	}
+	return lease
+}
+
+// open asks the source for the file and finds memory for it. The caller has
+// counted it as outstanding and moved the fetch to phaseOpening.
+func (e *Engine) open(f *fetch) {
+	fd, attr, err := e.openSource(f.name)
+	var frame *cache.Frame
+	if err == nil {
+		frame, err = e.allocate(f.name, attr)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.outstanding--
+	if err == nil && f.phase == phaseOpening && !e.closed {
+		f.fd, f.frame, f.phase, f.started = fd, frame, phaseReading, time.Now()
+		e.store.Pin(frame)
+		close(f.opened)
+		return
+	}
+	if fd >= 0 {
+		unix.Close(fd)
+	}
+	if frame != nil {
+		frame.Release()
+	}
+	switch {
+	case f.phase == phaseGone:
+		e.finishLocked(f)
+	case errors.Is(err, cache.ErrFull) && f.readers == 0:
+		f.phase, f.starved = phaseQueued, true
+	case errors.Is(err, unix.ENOENT):
+		e.absent[f.name] = time.Now()
+		wanted := f.wants
+		e.failLocked(f, err)
+		e.missedLocked(wanted, f)
+	default:
+		if err == nil {
+			err = errClosed
+		}
+		e.failLocked(f, err)
+	}
+}
+
+// missedLocked tells the streams that a guessed name does not exist.
+func (e *Engine) missedLocked(wanted map[StreamID]time.Time, f *fetch) {
+	for id := range wanted {
+		s := e.streams[id]
+		if s == nil || s.proven {
+			continue
+		}
+		for i, other := range s.wants {
+			if other == f {
+				s.wants = append(s.wants[:i:i], s.wants[i+1:]...)
+				break
+			}
+		}
+		if len(s.wants) == 0 {
+			e.probeFallbackLocked(s, time.Now())
+		}
+	}
+}
+
+// openSource opens a file to be fetched and decides whether it is fit to be.
+func (e *Engine) openSource(name string) (int, cache.Attr, error) {
+	epoch := e.attrs.Epoch()
+	// O_NONBLOCK: a FIFO that is named like a frame must not hold a worker.
+	fd, err := e.source.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, cache.Attr{}, err
+	}
+	attr, err := StatFd(fd)
+	if err != nil {
+		e.counters.sourceErrors.Add(1)
+		unix.Close(fd)
+		return -1, cache.Attr{}, err
+	}
+	e.attrs.Put(name, attr, attrCost(name), attr.Known, epoch)
+	if !e.fit(attr) {
+		unix.Close(fd)
+		return -1, attr, errUnfit
+	}
+	return fd, attr, nil
+}
+
+// fit tells whether a file is one to hold in memory: regular, not empty, no
+// larger than half the cache, at rest, and not being written through the mount.
+func (e *Engine) fit(attr cache.Attr) bool {
+	changed := time.Unix(attr.Ctime.Sec, int64(attr.Ctime.Nsec))
+	return attr.IsRegular() && attr.Size > 0 && attr.Size <= e.ledger.Limit()/2 &&
+		time.Since(changed).Abs() > settleTime && !e.Writing(attr.Dev, attr.Ino)
+}
+
+func (e *Engine) allocate(name string, attr cache.Attr) (*cache.Frame, error) {
+	frame, err := cache.NewFrame(e.arena, name, attr)
+	if errors.Is(err, cache.ErrFull) && e.store.Reclaim(attr.Size) {
+		frame, err = cache.NewFrame(e.arena, name, attr)
+	}
+	return frame, err
+}
+
+// nextChunkLocked returns the chunk to read next: where a reader waits, else
+// the first that was not issued; -1 if all were.
+func (f *fetch) nextChunkLocked() int {
+	if wanted := f.frame.Wanted(); f.readers > 0 && wanted >= f.next && !f.ahead[wanted] {
+		if f.ahead == nil {
+			f.ahead = make(map[int]bool)
+		}
+		f.ahead[wanted] = true
+		return wanted
+	}
+	for f.ahead[f.next] {
+		delete(f.ahead, f.next)
+		f.next++
+	}
+	if f.next >= f.frame.Chunks() {
+		return -1
+	}
+	f.next++
+	return f.next - 1
+}
+
+// readChunk reads one chunk of the file into the frame.
+func (e *Engine) readChunk(f *fetch, chunk int) {
+	offset, into := f.frame.Chunk(chunk)
+	began := time.Now()
+	err := e.readFull(f.fd, into, offset)
+	took := time.Since(began)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.outstanding--
+	e.limiter.observe(len(into), took)
+	if f.phase == phaseGone {
+		e.finishLocked(f)
+		return
+	}
+	if err != nil {
+		if !errors.Is(err, errChanged) {
+			e.counters.sourceErrors.Add(1)
+		}
+		e.failLocked(f, fmt.Errorf("read %s at %d: %w", f.name, offset, err))
+		return
+	}
+	e.counters.fetched.Add(int64(len(into)))
+	f.frame.Land(chunk)
+	f.landed++
+	if f.landed == f.frame.Chunks() {
+		f.phase = phaseConfirming
+	}
+}
+
+// readFull fills into from the file; a file that ends before is a changed one.
+func (e *Engine) readFull(fd int, into []byte, offset int64) error {
+	if e.bandwidth != nil {
+		if err := e.bandwidth.WaitN(context.Background(), len(into)); err != nil {
+			return err
+		}
+	}
+	for len(into) > 0 {
+		n, err := unix.Pread(fd, into, offset)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("%w: %w", errChanged, io.ErrUnexpectedEOF)
+		}
+		e.counters.sourceBytes.Add(int64(n))
+		into, offset = into[n:], offset+int64(n)
+	}
+	return nil
+}
+
+// confirmWhole asks the source, by name as an open would, whether the file is
+// the one whose bytes have landed, and publishes the frame if so.
+func (e *Engine) confirmWhole(f *fetch) {
+	attr, err := e.Stat(f.name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.outstanding--
+	if f.phase == phaseGone {
+		e.finishLocked(f)
+		return
+	}
+	if err == nil && (!attr.SameContent(f.frame.Attr()) || e.Writing(attr.Dev, attr.Ino)) {
+		err = errChanged
+	}
+	if err != nil {
+		e.failLocked(f, err)
+		return
+	}
+	unix.Close(f.fd)
+	f.fd = -1
+	f.frame.Publish(attr.Known)
+	f.phase = phaseReady
+	e.timing.observe(time.Since(f.started))
+	for id := range f.wants {
+		if s := e.streams[id]; s != nil {
+			s.observe(f.frame.Size())
+		}
+	}
+	e.settleLocked(f)
+}
+
+// reconfirm asks the source again about a ready frame whose last word grows
+// old, so that the open it waits for does not have to.
+func (e *Engine) reconfirm(f *fetch) {
+	attr, err := e.Stat(f.name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.outstanding--
+	f.confirming = false
+	if f.phase == phaseGone {
+		e.finishLocked(f)
+		return
+	}
+	if err == nil && attr.SameContent(f.frame.Attr()) {
+		f.frame.Confirm(attr.Known)
+		return
+	}
+	// Fetched again, as it is now, if its streams still expect it.
+	wants := f.wants
+	e.store.Drop(f.frame)
+	f.phase = phaseGone
+	delete(e.fetches, f.name)
+	e.finishLocked(f)
+	if err != nil {
+		return
+	}
+	again := e.expectLocked(f.name)
+	for id, deadline := range wants {
+		if s := e.streams[id]; s != nil {
+			again.want(id, deadline)
+			for i, other := range s.wants {
+				if other == f {
+					s.wants[i] = again
+				}
+			}
+		}
+	}
+	e.settleLocked(again)
+}

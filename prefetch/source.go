@@ -1,0 +1,245 @@
+package prefetch
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reelahead/cache"
+)
+
+// maxOpenDirectories bounds the descriptors that Source keeps for directories.
+const maxOpenDirectories = 256
+
+// Source reaches the directory that the mount shows. It holds a descriptor of
+// it and never goes by its path, so it still reaches the source when the mount
+// covers that path. All names are relative to it, slash-separated; "" is the
+// source itself.
+//
+// Directories on the way to a file are kept open for at most the validity
+// time, so that a lookup costs one round trip and not one for each level.
+type Source struct {
+	root     int
+	validity time.Duration
+
+	mu          sync.Mutex
+	directories map[string]*Directory
+}
+
+// Directory is an open directory of the source. Close it after use.
+type Directory struct {
+	fd     int
+	opened time.Time
+	source *Source
+	users  int // guarded by Source.mu; the source's table counts as one
+}
+
+// OpenSource opens the directory at path. What is known of directories on the
+// way to a file holds for validity.
+func OpenSource(path string, validity time.Duration) (*Source, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open source directory %s: %w", path, err)
+	}
+	return &Source{root: fd, validity: validity, directories: make(map[string]*Directory)}, nil
+}
+
+// Close closes all descriptors that are not in use.
+func (s *Source) Close() {
+	s.ForgetDirectories("")
+	unix.Close(s.root)
+}
+
+// Fd returns the descriptor, for the *at system calls.
+func (d *Directory) Fd() int { return d.fd }
+
+// Close gives the directory back.
+func (d *Directory) Close() {
+	d.source.mu.Lock()
+	defer d.source.mu.Unlock()
+	d.releaseLocked()
+}
+
+func (d *Directory) releaseLocked() {
+	d.users--
+	if d.users == 0 {
+		unix.Close(d.fd)
+	}
+}
+
+// Directory opens a directory of the source, each level relative to the one
+// above it, never through a symbolic link.
+func (s *Source) Directory(name string) (*Directory, error) {
+	if name == "" {
+		// The root never changes identity: a fresh reference costs nothing.
+		return &Directory{fd: s.root, source: s, users: 2}, nil
+	}
+	if d := s.cached(name); d != nil {
+		return d, nil
+	}
+	parent, err := s.Directory(parentOf(name))
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	fd, err := openat(parent.fd, path.Base(name), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return s.remember(name, fd), nil
+}
+
+func (s *Source) cached(name string) *Directory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.directories[name]
+	if d == nil {
+		return nil
+	}
+	if time.Since(d.opened) > s.validity {
+		s.dropLocked(name, d)
+		return nil
+	}
+	d.users++
+	return d
+}
+
+func (s *Source) remember(name string, fd int) *Directory {
+	d := &Directory{fd: fd, opened: time.Now(), source: s, users: 2}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.directories[name]; old != nil {
+		s.dropLocked(name, old)
+	}
+	if len(s.directories) >= maxOpenDirectories {
+		s.dropOldestLocked()
+	}
+	s.directories[name] = d
+	return d
+}
+
+func (s *Source) dropLocked(name string, d *Directory) {
+	delete(s.directories, name)
+	d.releaseLocked()
+}
+
+func (s *Source) dropOldestLocked() {
+	var oldestName string
+	var oldest *Directory
+	for name, d := range s.directories {
+		if oldest == nil || d.opened.Before(oldest.opened) {
+			oldestName, oldest = name, d
+		}
+	}
+	s.dropLocked(oldestName, oldest)
+}
+
+// ForgetDirectories closes what is held open at or below name: it was renamed
+// or removed through the mount.
+func (s *Source) ForgetDirectories(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for held, d := range s.directories {
+		if within(held, name) {
+			s.dropLocked(held, d)
+		}
+	}
+}
+
+// Stat asks the source for the attributes of a file, not following a symbolic
+// link, past the client's own attribute cache where the filesystem allows it.
+func (s *Source) Stat(name string) (cache.Attr, error) {
+	directory, err := s.Directory(parentOf(name))
+	if err != nil {
+		return cache.Attr{}, err
+	}
+	defer directory.Close()
+	base := path.Base(name)
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_FORCE_SYNC
+	if name == "" {
+		base, flags = "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC
+	}
+	return statx(directory.fd, base, flags)
+}
+
+// StatFd asks for the attributes of an open file. An open has just refreshed
+// them (close-to-open), so the client's answer is good.
+func StatFd(fd int) (cache.Attr, error) { return statx(fd, "", unix.AT_EMPTY_PATH) }
+
+// Open opens a file of the source as openat(2) does, never following a
+// symbolic link in the last place.
+func (s *Source) Open(name string, flags int, mode uint32) (int, error) {
+	directory, err := s.Directory(parentOf(name))
+	if err != nil {
+		return -1, err
+	}
+	defer directory.Close()
+	base := path.Base(name)
+	if name == "" {
+		base = "."
+	}
+	return openat(directory.fd, base, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
+}
+
+func openat(directory int, base string, flags int, mode uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(directory, base, flags, mode)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func statx(directory int, base string, flags int) (cache.Attr, error) {
+	var answer unix.Statx_t
+	asked := time.Now()
+	for {
+		err := unix.Statx(directory, base, flags, unix.STATX_BASIC_STATS, &answer)
+		if err == nil {
+			return cache.AttrFromStatx(&answer, asked), nil
+		}
+		if err != unix.EINTR {
+			return cache.Attr{}, err
+		}
+	}
+}
+
+// readNames lists a directory of the source.
+func (s *Source) readNames(name string) ([]string, error) {
+	fd, err := s.Open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	buffer := make([]byte, 256<<10)
+	var names []string
+	for {
+		n, err := unix.ReadDirent(fd, buffer)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n <= 0 {
+			return names, nil
+		}
+		_, _, names = unix.ParseDirent(buffer[:n], -1, names)
+	}
+}
+
+func parentOf(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return name[:i]
+	}
+	return ""
+}
+
+// within tells whether name is tree or lies below it.
+func within(name, tree string) bool {
+	return tree == "" || name == tree || (len(name) > len(tree) && name[len(tree)] == '/' && name[:len(tree)] == tree)
+}

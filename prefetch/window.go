@@ -1,0 +1,319 @@
+package prefetch
+
+import (
+	"math"
+	"sort"
+	"time"
+
+	"reelahead/cache"
+)
+
+// stream is what the engine knows of one cursor: how fast it moves and which
+// frames it is expected to open next.
+type stream struct {
+	id       StreamID
+	locked   bool
+	proven   bool
+	last     time.Time // of its latest open
+	opens    int
+	interval float64 // seconds between opens, smoothed; 0: not known yet
+	size     float64 // bytes a frame, smoothed
+	grown    float64 // frames ahead that stalls have asked for
+	ahead    int     // frames asked for now
+	wants    []*fetch
+	fallback []string // names to probe if none of the guesses exists
+	paused   bool     // idle for long: its frames may go if others need the room
+}
+
+const (
+	// firstGuess is how many frames are fetched after a single open, before the
+	// reader has shown where it goes.
+	firstGuess = 2
+	// minAhead and maxAhead bound the window of a stream in frames.
+	minAhead = 4
+	maxAhead = 256
+	// cushion is how much time a window holds beyond what fetching takes, to
+	// ride out a source that stalls.
+	cushion = 0.35
+	// restAfter is when a stream without opens counts as paused, forgetAfter
+	// when it ends.
+	restAfter   = 3 * time.Second
+	forgetAfter = 60 * time.Second
+)
+
+// train tells the predictor of an open and brings the stream's window up to
+// date. frame is what the store has for name. It returns the fetch under way
+// for name, with the caller counted as its reader, unless the frame is ready,
+// and whether the open belongs to a stream whose direction is confirmed.
+func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.Time) (f *fetch, confirmed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, false
+	}
+	ready := frame != nil && frame.Ready()
+	if ready {
+		frame.MarkOpened()
+	} else if f = e.fetches[name]; f != nil {
+		f.readers++
+		if f.deadline.After(now) {
+			f.deadline = now
+		}
+	}
+	prediction := e.predictor.Open(reader, name, e, e.reach)
+	if s := e.streamLocked(prediction); s != nil {
+		s.advance(now, !ready, frame)
+		e.followLocked(s, prediction, now)
+		confirmed = s.locked
+	}
+	e.pumpLocked()
+	return f, confirmed
+}
+
+func (e *Engine) streamLocked(p Prediction) *stream {
+	e.wantListingsLocked(p.WantListings)
+	if p.Stream == 0 {
+		return nil
+	}
+	s := e.streams[p.Stream]
+	if s == nil {
+		s = &stream{id: p.Stream}
+		e.streams[p.Stream] = s
+	}
+	return s
+}
+
+// advance measures the reader: stalled tells that it found its frame not ready.
+func (s *stream) advance(now time.Time, stalled bool, frame *cache.Frame) {
+	s.paused = false
+	s.opens++
+	if !s.last.IsZero() {
+		gap := min(now.Sub(s.last).Seconds(), 1)
+		if s.interval == 0 {
+			s.interval = gap
+		} else {
+			s.interval += (gap - s.interval) / 8
+		}
+	}
+	s.last = now
+	if frame != nil {
+		s.observe(frame.Size())
+	}
+	if s.locked {
+		if stalled {
+			s.grown = min(maxAhead, max(minAhead, s.grown*1.5+1))
+		} else {
+			s.grown -= s.grown / 64
+		}
+	}
+}
+
+func (s *stream) observe(size int64) {
+	if s.size == 0 {
+		s.size = float64(size)
+	} else {
+		s.size += (float64(size) - s.size) / 8
+	}
+}
+
+// window returns how many frames to hold ready or under way for s: what passes
+// while one is fetched, plus a cushion, plus what stalls have asked for, in the
+// stream's share of the memory.
+func (e *Engine) windowLocked(s *stream) int {
+	if e.config.Disabled {
+		return 0
+	}
+	frames := firstGuess
+	if s.locked {
+		frames = minAhead
+		if s.interval > 0 {
+			rate := 1 / max(s.interval, 1e-4)
+			frames = max(frames, int(math.Ceil(rate*(2*e.timing.fetchSeconds+cushion))))
+		}
+		// A reader that takes all it can get moves as fast as the source: its
+		// rate says nothing about how much the source could give.
+		frames = max(frames, int(s.grown))
+	}
+	if e.config.Ahead > 0 {
+		frames = e.config.Ahead
+	}
+	if s.size > 0 {
+		frames = min(frames, int(e.shareLocked()/int64(s.size)))
+	}
+	return max(1, min(frames, maxAhead))
+}
+
+// shareLocked is the memory one stream may fill: an equal part of the cache for
+// each stream that moves, leaving an eighth for frames that readers hold open.
+func (e *Engine) shareLocked() int64 {
+	moving := 0
+	for _, s := range e.streams {
+		if !s.paused && s.locked {
+			moving++
+		}
+	}
+	return e.ledger.Limit() / 8 * 7 / int64(max(1, moving))
+}
+
+// followLocked makes the fetches wanted by s those that the prediction names.
+func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
+	s.locked, s.proven = p.Locked, p.Proven
+	s.ahead = e.windowLocked(s)
+	if !p.Proven {
+		s.ahead = min(s.ahead, minAhead)
+	}
+	e.reach = max(e.reach, min(maxAhead, 2*s.ahead))
+	s.fallback = p.Fallback
+	before := s.wants
+	s.wants = nil
+	for i, name := range p.Next {
+		if len(s.wants) == s.ahead {
+			break
+		}
+		if at, missing := e.absent[name]; missing && now.Sub(at) <= e.config.Validity {
+			continue
+		}
+		f := e.expectLocked(name)
+		f.want(s.id, now.Add(time.Duration(float64(i+1)*s.interval*float64(time.Second))))
+		s.wants = append(s.wants, f)
+	}
+	for _, f := range before {
+		if !contains(s.wants, f) {
+			delete(f.wants, s.id)
+			e.settleLocked(f)
+		}
+	}
+	if len(s.wants) == 0 && !p.Proven {
+		e.probeFallbackLocked(s, now)
+	}
+}
+
+// probeFallbackLocked tries the hexadecimal successors after none of the
+// decimal ones was found, the order in which ONTAP probes.
+func (e *Engine) probeFallbackLocked(s *stream, now time.Time) {
+	for _, name := range s.fallback[:min(len(s.fallback), minAhead)] {
+		if at, missing := e.absent[name]; missing && now.Sub(at) <= e.config.Validity {
+			continue
+		}
+		f := e.expectLocked(name)
+		f.want(s.id, now)
+		s.wants = append(s.wants, f)
+	}
+	s.fallback = nil
+}
+
+func contains(fetches []*fetch, f *fetch) bool {
+	for _, other := range fetches {
+		if other == f {
+			return true
+		}
+	}
+	return false
+}
+
+// refollowLocked asks the predictor again, without an open: a listing has
+// come, or a guess did not exist.
+func (e *Engine) refollowLocked(s *stream, now time.Time) {
+	p := e.predictor.Peek(s.id, e, e.reach)
+	if p.Stream == 0 {
+		return
+	}
+	e.wantListingsLocked(p.WantListings)
+	e.followLocked(s, p, now)
+}
+
+// lookOverLocked lets go of streams that stand still and confirms frames ahead
+// of those that move, so that an open finds them valid.
+func (e *Engine) lookOverLocked(now time.Time) {
+	for id, s := range e.streams {
+		idle := now.Sub(s.last)
+		switch {
+		case idle > forgetAfter:
+			for _, f := range s.wants {
+				delete(f.wants, id)
+				e.settleLocked(f)
+			}
+			delete(e.streams, id)
+			e.predictor.Forget(id)
+			continue
+		case idle > restAfter:
+			s.paused = true
+		}
+		if s.paused && e.starvedLocked() {
+			for _, f := range s.wants {
+				delete(f.wants, id)
+				e.settleLocked(f)
+			}
+			s.wants = nil
+		}
+	}
+	for _, f := range e.fetches {
+		f.starved = false
+		if f.phase == phaseReady && !f.confirming && now.Sub(f.frame.Attr().Known) > e.config.Validity/2 && e.config.Validity > 0 {
+			f.confirming = true
+			e.goLocked(f, func() { e.reconfirm(f) })
+		}
+	}
+	for name, at := range e.absent {
+		if now.Sub(at) > e.config.Validity {
+			delete(e.absent, name)
+		}
+	}
+	for directory, l := range e.listed {
+		if !l.busy && now.Sub(l.at) > forgetAfter {
+			delete(e.listed, directory)
+		}
+	}
+	e.limiter.adapt(now, e.queuedLocked())
+}
+
+func (e *Engine) starvedLocked() bool {
+	for _, f := range e.fetches {
+		if f.starved {
+			return true
+		}
+	}
+	return false
+}
+
+// StreamStatus is what status shows of a stream.
+type StreamStatus struct {
+	Dir      string  `json:"dir"`
+	Pattern  string  `json:"pattern"`
+	Step     int     `json:"step"`
+	Playhead string  `json:"playhead"`
+	Rate     float64 `json:"rate"`  // opens a second
+	Ahead    int     `json:"ahead"` // frames ready ahead of the playhead
+	Window   int     `json:"window"`
+	Paused   bool    `json:"paused"`
+}
+
+// Streams lists the streams in the order in which they began.
+func (e *Engine) Streams() []StreamStatus {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids := make([]StreamID, 0, len(e.streams))
+	for id := range e.streams {
+		ids = append(ids, id)
+	}
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	states := make([]StreamStatus, 0, len(ids))
+	for _, id := range ids {
+		s := e.streams[id]
+		state, ok := e.predictor.Stream(id)
+		if !ok {
+			continue
+		}
+		status := StreamStatus{Dir: state.Dir, Pattern: state.Pattern, Step: state.Step, Playhead: state.Playhead, Window: s.ahead, Paused: s.paused}
+		if s.interval > 0 {
+			status.Rate = math.Round(100/s.interval) / 100
+		}
+		for _, f := range s.wants {
+			if f.phase == phaseReady {
+				status.Ahead++
+			}
+		}
+		states = append(states, status)
+	}
+	return states
+}
