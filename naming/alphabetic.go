@@ -5,8 +5,18 @@ package naming
 // listing does not prove it: at least three names in a row, name among them,
 // each one letter on from the one before. Two could be words.
 func (l *Listing) Alphabetic(name string, direction int) (next string, ok bool) {
+	if next, ok = l.alphabetic(name, len(name), direction); ok {
+		return next, true
+	}
+	if extension := Extension(name); extension != "" {
+		return l.alphabetic(name, len(name)-len(extension)-1, direction)
+	}
+	return "", false
+}
+
+func (l *Listing) alphabetic(name string, end, direction int) (next string, ok bool) {
 	const proof = 3
-	next, ok = stepLetters(name, direction)
+	next, ok = stepLetters(name, end, direction)
 	if !ok || !l.Contains(next) {
 		return "", false
 	}
@@ -17,7 +27,7 @@ func (l *Listing) Alphabetic(name string, direction int) (next string, ok bool) 
 			at = next
 		}
 		for inRow < proof {
-			at, ok = stepLetters(at, way)
+			at, ok = stepLetters(at, end, way)
 			if !ok || !l.Contains(at) {
 				break
 			}
@@ -27,13 +37,9 @@ func (l *Listing) Alphabetic(name string, direction int) (next string, ok bool) 
 	return next, inRow >= proof
 }
 
-// stepLetters counts the last letters of the stem one on or back, in base 26.
-// Fewer than two letters are a label (L, R), not a counter.
-func stepLetters(name string, direction int) (string, bool) {
-	end := len(name)
-	if extension := Extension(name); extension != "" {
-		end -= len(extension) + 1
-	}
+// stepLetters counts the letters before end one on or back, in base 26. Fewer
+// than two letters are a label (L, R), not a counter.
+func stepLetters(name string, end, direction int) (string, bool) {
 	start := end
 	for start > 0 && isLetter(name[start-1]) && name[start-1]&0x20 == name[end-1]&0x20 {
 		start--

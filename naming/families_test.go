@@ -19,7 +19,7 @@ func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] 
 
 // base is a stem of words without numbers that ends in no digit.
 func base(r *rand.Rand) string {
-	words := []string{"shot", "plate", "beauty", "Überblick", "a b", "%d", "clip", "x"}
+	words := []string{"shot", "plate", "beauty", "Überblick", "a b", "%d", "clip", "xy"}
 	var parts []string
 	for range 1 + r.IntN(3) {
 		parts = append(parts, words[r.IntN(len(words))])

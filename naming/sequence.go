@@ -160,21 +160,57 @@ func (s Sequence) Numbers(name string) []Counter {
 	return counters
 }
 
-// Bound returns which number of name counts a closed set, as Differing numbers
-// them: in 00001-of-00002 the total closes the set, so no carry leads out of
-// it. It is -1 for names without a total.
-func (s Sequence) Bound(name string) int {
+// labelWords stand before a number that names one thing among several like it.
+// Each has a sequence of its own, which does not go on in the next one's.
+var labelWords = map[string]bool{
+	"shot": true, "scene": true, "seq": true, "cam": true, "camera": true,
+	"stream": true, "clip": true, "reel": true, "track": true, "layer": true,
+}
+
+// Carries reports whether next, a later name of the sequence, may follow name
+// as by a carry. It may not in two cases: a total closes the set that name
+// counts (00001-of-00002 is the last), or the carry would lead from one shot,
+// camera or stream to another.
+func (s Sequence) Carries(name, next string) bool {
+	differing := s.Differing(name, next)
+	if len(differing) == 0 {
+		return true
+	}
+	numbers := s.Numbers(name)
 	var buffer [16]Run
-	numbers := 0
 	for _, run := range appendRuns(buffer[:0], name) {
-		switch run.Kind {
-		case Number:
-			numbers++
-		case Total:
-			return numbers - 1
+		if run.Kind != Total {
+			continue
+		}
+		counted := -1
+		for n, number := range numbers {
+			if number.End <= run.Start {
+				counted = n
+			}
+		}
+		return len(differing) == 1 && differing[0] == counted
+	}
+	if len(differing) == 1 {
+		return true
+	}
+	for _, n := range differing {
+		if labelWords[wordBefore(name, numbers[n].Start)] {
+			return false
 		}
 	}
-	return -1
+	return true
+}
+
+// MayClose reports whether Carries can be false for any two names: it is the
+// same for all names of the sequence.
+func (s Sequence) MayClose(name string) bool {
+	var buffer [16]Run
+	for _, run := range appendRuns(buffer[:0], name) {
+		if run.Kind == Total || labelWords[wordBefore(name, run.Start)] {
+			return true
+		}
+	}
+	return false
 }
 
 // Differing returns which numbers differ between two names of the sequence, as

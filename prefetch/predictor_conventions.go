@@ -45,11 +45,11 @@ var (
 // isCheckpoint reports whether going from name to next would be going from one
 // checkpoint to the next.
 func isCheckpoint(name, next string) bool {
-	counter, _, ok := naming.Between(name, next)
-	if !ok {
-		return false
+	same := 0
+	for same < len(name) && same < len(next) && name[same] == next[same] {
+		same++
 	}
-	before := strings.ToLower(strings.TrimRight(next[:counter.Start], "-_.= "))
+	before := strings.ToLower(strings.TrimRight(strings.TrimRight(name[:same], "0123456789"), "-_.= "))
 	endsIn := func(word string) bool { return strings.HasSuffix(before, word) }
 	weights := slices.Contains(weightExtensions, strings.ToLower(naming.Extension(next)))
 	return slices.ContainsFunc(checkpointWords, endsIn) || weights && slices.ContainsFunc(progressWords, endsIn)

@@ -160,11 +160,10 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	case c.agreed < settled && m.unit():
 		c.adopt(m.walk, counter)
 		c.agreed = 1
-	case c.agreed < settled:
+	case c.agreed == 0:
 		c.owner.surprised()
 		c.adopt(m.walk, counter)
 		c.pending = m.walk
-		c.agreed = 0
 	case c.pending == m.walk && !c.overtaken:
 		c.adopt(m.walk, counter)
 	default:

@@ -1,7 +1,6 @@
 package prefetch
 
 import (
-	"slices"
 	"weak"
 
 	"reelahead/naming"
@@ -76,19 +75,19 @@ func (s spot) mark() mark {
 type walker struct {
 	walk
 	spot
-	bound int // the only number that may change, -1 if all may
+	closes bool // the sequence may hold sets that do not lead into each other
 }
 
 // newWalker starts at a spot, whose name need not be in the listing.
 func newWalker(at spot, w walk) *walker {
-	k := &walker{walk: w, spot: at, bound: -1}
+	k := &walker{walk: w, spot: at}
 	if !k.member {
 		return k
 	}
 	if !k.exact && w.step > 0 {
 		k.position-- // a name between two members: the next member is one step on
 	}
-	k.bound = k.sequence.Bound(k.name)
+	k.closes = k.sequence.MayClose(k.name)
 	return k
 }
 
@@ -121,7 +120,7 @@ func (k *walker) step1() (string, bool) {
 		return "", false
 	}
 	name := k.sequence.Name(at)
-	if k.bound >= 0 && !slices.Equal(k.sequence.Differing(k.name, name), []int{k.bound}) {
+	if k.closes && !k.sequence.Carries(k.name, name) {
 		return "", false
 	}
 	k.position = at
