@@ -44,8 +44,10 @@ func (c PlayConfig) Validate() error {
 		return fmt.Errorf("the pre-buffer needs at least 1 frame, not %d", c.Prebuffer)
 	case c.Queue < 1:
 		return fmt.Errorf("the queue needs at least 1 frame, not %d", c.Queue)
-	case c.Block < 0 || c.Direct && c.Block%directAlign != 0:
-		return fmt.Errorf("blocks of %d bytes: direct reads take multiples of %d", c.Block, directAlign)
+	case c.Block < 0:
+		return fmt.Errorf("the block size can't be negative")
+	case c.Direct && c.Block%directAlign != 0:
+		return fmt.Errorf("direct reads take multiples of %d bytes, not blocks of %d", directAlign, c.Block)
 	}
 	return c.Order.Validate()
 }

@@ -1,11 +1,14 @@
 package slownas
 
 import (
+	"errors"
 	"fmt"
 	"log"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -66,6 +69,7 @@ func (c Config) Validate() error {
 type Mount struct {
 	server *fuse.Server
 	alarm  *alarm
+	path   string
 }
 
 // New mounts a model of a server that exports the directory backing. The
@@ -105,7 +109,7 @@ func New(backing, mountPoint string, config Config) (*Mount, error) {
 		return nil, fmt.Errorf("mount on %s: %w", mountPoint, err)
 	}
 	go kernel.Serve()
-	m := &Mount{server: kernel, alarm: alarm}
+	m := &Mount{server: kernel, alarm: alarm, path: mountPoint}
 	err = kernel.WaitMount()
 	if err == nil {
 		err = setReadAhead(mountPoint, config.ReadAhead)
@@ -197,7 +201,21 @@ func (m *Mount) Wait() {
 // open or a process has its working directory there.
 func (m *Mount) Unmount() error {
 	if err := m.server.Unmount(); err != nil {
-		return fmt.Errorf("unmount: %w", err)
+		// fusermount's words come with line breaks.
+		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return nil
+}
+
+// Abort takes the filesystem out of the tree although it is in use. Who uses it
+// gets errors once the process that serves it ends.
+func (m *Mount) Abort() error {
+	err := unix.Unmount(m.path, unix.MNT_DETACH)
+	if errors.Is(err, unix.EPERM) {
+		err = exec.Command("fusermount3", "-u", "-z", m.path).Run()
+	}
+	if err != nil {
+		return fmt.Errorf("detach %s: %w", m.path, err)
 	}
 	return nil
 }

@@ -54,6 +54,9 @@ command line is wrong; 69 nothing could be played; 130 interrupted.`,
 			if err != nil {
 				return err
 			}
+			if jsonPath == "-" && csvPath == "-" {
+				return usageError("--json and --csv can't both go to stdout")
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			// After the first signal a second one ends a reader that hangs.
@@ -62,7 +65,7 @@ command line is wrong; 69 nothing could be played; 130 interrupted.`,
 			if err != nil {
 				return &exitError{exitUnavailable, fmt.Errorf("play: %w", err)}
 			}
-			if jsonPath != "-" {
+			if jsonPath != "-" && csvPath != "-" {
 				if err := report.WriteSummary(cmd.OutOrStdout()); err != nil {
 					return err
 				}

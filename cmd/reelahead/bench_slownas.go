@@ -37,7 +37,8 @@ A Linux NFS mount reads ahead 128 KiB for a reader of small pieces, but asks for
 value for both: --read-ahead 1MiB models the second. Another value than 128KiB
 needs root.
 
-Stays in the foreground until SIGINT or SIGTERM.`,
+Stays in the foreground until SIGINT or SIGTERM; a second one ends it even while
+files are open.`,
 		Example: `  reelahead bench slownas /dev/shm/frames /mnt/nas
   reelahead bench slownas /dev/shm/frames /mnt/nas --rtt 30ms --stream-bandwidth 60MB/s --stall 500ms/30s`,
 		Args: exactArgs("BACKING", "MOUNTPOINT"),
@@ -81,16 +82,25 @@ func serveSlowNAS(cmd *cobra.Command, backing, mountPoint string, config slownas
 		mount.Wait()
 		close(unmounted)
 	}()
-	for {
-		select {
-		case <-unmounted:
-			return nil
-		case <-signals:
-		}
-		if err := mount.Unmount(); err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "slownas: %v; close what uses %s and stop again\n", err, mountPoint)
-		}
+	select {
+	case <-unmounted:
+		return nil
+	case <-signals:
 	}
+	err = mount.Unmount()
+	if err == nil {
+		return nil
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "slownas: %v; close what uses %s, or stop again to abort\n", err, mountPoint)
+	select {
+	case <-unmounted:
+		return nil
+	case <-signals:
+	}
+	if err := mount.Abort(); err != nil {
+		return fmt.Errorf("slownas: %w", err)
+	}
+	return nil
 }
 
 // stallFlag reads "500ms/30s".

@@ -94,6 +94,7 @@ func TestBenchPlayExitStatuses(t *testing.T) {
 		{"unknown profile", []string{small, "--profile", "16k"}, 64, "4k"},
 		{"no clients", []string{small, "--clients", "0"}, 64, "--clients"},
 		{"random in reverse", []string{small, "--random", "--reverse"}, 64, "random"},
+		{"two outputs on stdout", []string{small, "--json", "-", "--csv", "-"}, 64, "stdout"},
 		{"csv nowhere", []string{small, "--unpaced", "--csv", "/nonexistent/f.csv"}, 69, "no such file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -249,6 +250,45 @@ func TestBenchSlowNASUnmountsOnSignals(t *testing.T) {
 		if table, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(table), mountPoint) {
 			t.Errorf("%v: %s is still mounted", signal, mountPoint)
 		}
+	}
+}
+
+func TestBenchSlowNASInUse(t *testing.T) {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("needs /dev/fuse")
+	}
+	backing, mountPoint := writtenFrames(t, "--frames", "1", "--size", "10KiB"), t.TempDir()
+	command := benchCommand(t, "slownas", backing, mountPoint, "--rtt", "1ms")
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, _ := bufio.NewReader(stdout).ReadString('\n'); !strings.HasPrefix(line, "slownas: mounted ") {
+		_ = command.Wait()
+		t.Skipf("can't mount here: %q", line)
+	}
+	file, err := os.Open(filepath.Join(mountPoint, "frame000001.tst"))
+	if err != nil {
+		t.Error(err)
+	}
+	defer file.Close()
+	_ = command.Process.Signal(os.Interrupt)
+	if line, _ := bufio.NewReader(stderr).ReadString('\n'); !strings.Contains(line, "stop again") {
+		t.Errorf("the first signal says %q", line)
+	}
+	_ = command.Process.Signal(os.Interrupt)
+	if err := command.Wait(); err != nil {
+		t.Errorf("the second signal ends it with %v", err)
+	}
+	if table, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(table), mountPoint) {
+		t.Errorf("%s is still mounted", mountPoint)
 	}
 }
 
