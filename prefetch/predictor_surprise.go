@@ -198,4 +198,3 @@ func (c *cursor) inherit(dirs Directories) {
 		return
 	}
 }
-
