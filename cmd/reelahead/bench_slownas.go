@@ -41,7 +41,7 @@ Stays in the foreground until SIGINT or SIGTERM; a second one ends it even while
 files are open.`,
 		Example: `  reelahead bench slownas /dev/shm/frames /mnt/nas
   reelahead bench slownas /dev/shm/frames /mnt/nas --rtt 30ms --stream-bandwidth 60MB/s --stall 500ms/30s`,
-		Args: exactArgs("BACKING", "MOUNTPOINT"),
+		Args: namedArgs("BACKING", "MOUNTPOINT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config.Bandwidth, config.StreamBandwidth = int64(bandwidth), int64(streamBandwidth)
 			config.ReadAhead = int64(readAhead)
@@ -130,8 +130,8 @@ func (s *stallFlag) String() string {
 
 func (s *stallFlag) Type() string { return "LENGTH/PERIOD" }
 
-// exactArgs is cobra.ExactArgs with the names of what is missing.
-func exactArgs(names ...string) cobra.PositionalArgs {
+// namedArgs is cobra.ExactArgs with the names of what is missing.
+func namedArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == len(names) {
 			return nil

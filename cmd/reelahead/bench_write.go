@@ -31,7 +31,7 @@ PATTERN is a directory with a file name, as in /mnt/nas/shot.%04d.dpx or
 ` + profileHelp(),
 		Example: `  reelahead bench write /mnt/nas/test --frames 240 --profile 2k --name shot.%04d.dpx
   reelahead bench write /mnt/nas/test/small.%06d.tst --frames 30000 --size 64KiB`,
-		Args: exactArgs("DIR or PATTERN"),
+		Args: namedArgs("DIR or PATTERN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if config.Pattern, err = bench.ParsePattern(args[0]); errors.Is(err, bench.ErrNoNumber) {
