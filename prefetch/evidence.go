@@ -1,7 +1,10 @@
 package prefetch
 
 import (
+	"errors"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"reelahead/cache"
 	"reelahead/naming"
@@ -50,6 +53,11 @@ func (e *Engine) list(directory string, before cache.Attr) {
 	epoch := e.listings.Epoch()
 	state, err := e.source.Stat(directory)
 	_, _, known := e.listings.Get(directory)
+	if errors.Is(err, unix.ENOENT) {
+		// Known to be empty: the predictor need not ask again.
+		e.listings.Put(directory, naming.NewListing(nil), int64(len(directory)), began, epoch)
+		e.listings.Wait()
+	}
 	fresh := err == nil && !(known && state.SameContent(before))
 	if fresh {
 		var names []string

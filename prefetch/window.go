@@ -65,6 +65,8 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 		s.advance(now, !ready, frame)
 		e.followLocked(s, prediction, now)
 		confirmed = s.locked
+		// A known listing is read again when its directory has changed.
+		e.wantListingsLocked([]string{parentOf(name)})
 	}
 	e.pumpLocked()
 	return f, confirmed

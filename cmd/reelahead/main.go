@@ -50,14 +50,25 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
+	root.AddCommand(newMountCommand(), newUnmountCommand(), newStatusCommand())
 	root.AddCommand(newVersionCommand())
 	root.AddCommand(newPredictCommand())
 	root.AddCommand(newBenchCommand())
 	return root
 }
 
+// isCommandName tells whether the first argument names a command, and is not
+// the source of a mount(8) call.
+func isCommandName(name string) bool {
+	command, _, err := newRootCommand().Find([]string{name})
+	return err == nil && command.HasParent()
+}
+
 func main() {
 	root := newRootCommand()
+	if arguments := asMountHelper(os.Args, isCommandName); arguments != nil {
+		root.SetArgs(arguments)
+	}
 	err := root.Execute()
 	if err == nil {
 		return
