@@ -32,7 +32,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if errno != 0 {
 		return nil, 0, errno
 	}
-	return newHandle(file, n.delayer), fuseFlags, 0
+	return newHandle(n.EmbeddedInode(), file, n.delayer), fuseFlags, 0
 }
 
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
@@ -40,7 +40,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
-	return child, newHandle(file, n.delayer), fuseFlags, 0
+	return child, newHandle(child, file, n.delayer), fuseFlags, 0
 }
 
 // handle is one open file: one stream of the model.
@@ -50,6 +50,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 // releases a handle only after the last of its reads.
 type handle struct {
 	*fs.LoopbackFile
+	inode   *fs.Inode
 	delayer *delayer
 	fd      int
 	stream  link // guarded by the model's mutex
@@ -65,10 +66,10 @@ var (
 	_ = (fs.FilePassthroughFder)((*handle)(nil))
 )
 
-func newHandle(file fs.FileHandle, delayer *delayer) *handle {
+func newHandle(inode *fs.Inode, file fs.FileHandle, delayer *delayer) *handle {
 	loopback := file.(*fs.LoopbackFile)
 	fd, _ := loopback.PassthroughFd()
-	return &handle{LoopbackFile: loopback, delayer: delayer, fd: fd}
+	return &handle{LoopbackFile: loopback, inode: inode, delayer: delayer, fd: fd}
 }
 
 // PassthroughFd keeps the kernel from reading the backing file by itself, which
@@ -123,9 +124,14 @@ func (h *handle) Write(ctx context.Context, data []byte, offset int64) (uint32, 
 	return h.LoopbackFile.Write(ctx, data, offset)
 }
 
+// Release also makes the kernel forget the pages of the file. The next open would
+// do that; until then they would take memory from what is measured, and fresh
+// memory for the next file costs a virtual machine more than the rest of a read.
 func (h *handle) Release(ctx context.Context) syscall.Errno {
 	if h.mapping != nil {
 		_ = unix.Munmap(h.mapping)
+		// Not from within a request: it waits for reads of the same file.
+		go h.inode.NotifyContent(0, 0)
 	}
 	return h.LoopbackFile.Release(ctx)
 }
