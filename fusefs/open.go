@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"errors"
 	"syscall"
 	"time"
 
@@ -24,7 +25,13 @@ type attempt struct {
 	writer bool
 	lease  frameLease // nil: the source serves
 	fd     int        // of the source, -1 while it was not needed
+	// retell: the kernel believes attributes that are not those of what it is
+	// about to read. It must ask again before an application stats the file.
+	retell bool
 }
+
+// errStaleFrame says that the kernel knows the file better than the frame does.
+var errStaleFrame = errors.New("fusefs: the frame is older than what the kernel was told")
 
 // Open decides how a file is served; see the package documentation.
 func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
@@ -64,7 +71,17 @@ func (fs *fileSystem) finishOpen(a *attempt, out *fuse.OpenOut) (*handle, error)
 		fs.mu.Lock()
 		h, needSource, err := fs.decideLocked(a, out)
 		fs.mu.Unlock()
-		if !needSource {
+		switch {
+		case err == errStaleFrame:
+			fs.engine.Discard(a.lease)
+			a.lease = nil
+			continue
+		case !needSource:
+			if err == nil && a.retell {
+				// A negative offset: attributes only, which takes no page lock and so
+				// is safe in the middle of a request.
+				fs.server.InodeNotify(a.node.id, -1, 0)
+			}
 			return h, err
 		}
 		if err := fs.openSource(a); err != nil {
@@ -81,15 +98,17 @@ func (fs *fileSystem) decideLocked(a *attempt, out *fuse.OpenOut) (h *handle, ne
 	}
 	if a.lease != nil {
 		attr := a.lease.Frame.Attr()
+		same := attr.Dev == n.key.dev && attr.Ino == n.key.ino
 		switch {
-		case attr.Dev != n.key.dev || attr.Ino != n.key.ino:
+		case n.told.SameContent(attr):
+		case n.told.Known.After(attr.Known):
+			return nil, false, errStaleFrame
+		case !same:
 			// Another file has the name now.
 			fs.replaceLocked(n)
 			return nil, false, unix.ESTALE
-		case !n.told.SameContent(attr):
-			// The kernel must learn the frame's size before it is read.
-			n.told = cache.Attr{}
-			return nil, false, unix.ESTALE
+		default:
+			n.told, a.retell = attr, true
 		}
 	}
 	switch {
@@ -202,11 +221,10 @@ func (fs *fileSystem) openSource(a *attempt) error {
 			fs.replaceLocked(a.node)
 			fs.mu.Unlock()
 			err = unix.ESTALE
-		} else if err == nil && !a.writer && !attr.SameContent(told) {
+		} else if err == nil && !attr.SameContent(told) {
 			fs.mu.Lock()
-			a.node.told = cache.Attr{}
+			a.node.told, a.retell = attr, true
 			fs.mu.Unlock()
-			err = unix.ESTALE
 		}
 		if err != nil {
 			unix.Close(fd)

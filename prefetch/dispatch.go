@@ -8,7 +8,7 @@ const (
 	// that limits each stream than more chunks of one.
 	prefetchChunks = 4
 	// demandChunks is the same for a frame that a reader waits for.
-	demandChunks = 16
+	demandChunks = 6
 	// demandReserve is how many reads may go beyond the limit for readers that
 	// wait, so that a full pipe of guesses never holds one up.
 	demandReserve = 16

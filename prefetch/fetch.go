@@ -148,6 +148,10 @@ type Lease struct {
 	// the frame cannot serve should its fetch fail; -1 for a ready frame. It
 	// belongs to the lease.
 	Source int
+	// Checked is closed once the source has confirmed, after the open, that what
+	// had landed by then is what it has; until then no byte may be served. If it
+	// has something else the frame has failed. nil: nothing to wait for.
+	Checked <-chan struct{}
 
 	fetch *fetch // set if the lease counts as one of its readers
 }
@@ -193,7 +197,47 @@ func (e *Engine) join(f *fetch, name string, arrived time.Time, giveUp <-chan st
 			lease.Source = fd
 		}
 	}
+	if known := f.frame.Attr(); f.phase != phaseReady && known.Known.Before(arrived) {
+		// Chunks that landed before this open may be older than the open.
+		lease.Checked = e.recheckLocked(f, known)
+	}
 	return lease
+}
+
+// recheckLocked asks the source in the background whether a file that is being
+// fetched is still the one whose chunks have landed.
+func (e *Engine) recheckLocked(f *fetch, known cache.Attr) <-chan struct{} {
+	checked := make(chan struct{})
+	e.goLocked(f, func() {
+		defer close(checked)
+		attr, err := e.Stat(f.name)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		f.outstanding--
+		if f.phase == phaseGone {
+			e.finishLocked(f)
+			return
+		}
+		if err == nil && !attr.SameContent(known) {
+			err = errChanged
+		}
+		if err != nil {
+			e.failLocked(f, err)
+		}
+	})
+	return checked
+}
+
+// Discard drops the frame of a lease for all: the source has been seen to have
+// something else.
+func (e *Engine) Discard(lease *Lease) {
+	e.store.Drop(lease.Frame)
+	e.mu.Lock()
+	if f := e.fetches[lease.Frame.Path]; f != nil && f.frame == lease.Frame {
+		e.failLocked(f, errChanged)
+	}
+	e.mu.Unlock()
+	e.Close(lease)
 }
 
 // open asks the source for the file and finds memory for it. The caller has

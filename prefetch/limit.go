@@ -3,7 +3,7 @@ package prefetch
 import "time"
 
 const (
-	initialInflight = 32
+	initialInflight = 48
 	minInflight     = 8
 	maxInflight     = 128
 )
