@@ -138,6 +138,9 @@ func newStage(executable, parent string, bytes, otherMemory int64) (*stage, erro
 	default:
 		parent = os.TempDir()
 	}
+	if _, err := os.Stat(parent); err != nil {
+		return nil, err
+	}
 	if !hasSpace(parent, bytes) {
 		return nil, fmt.Errorf("%s of frames don't fit into %s: use fewer streams, fewer seconds or a smaller profile", decimal(bytes), parent)
 	}

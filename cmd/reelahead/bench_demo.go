@@ -39,7 +39,7 @@ not run; 130 interrupted.`,
 		Example: `  reelahead bench demo
   reelahead bench demo --rtt 30ms --streams 1
   reelahead bench demo --profile hd --streams 3`,
-		Args: cobra.NoArgs,
+		Args: namedArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if config.Rate, err = bench.ParseRate(fps); err != nil {

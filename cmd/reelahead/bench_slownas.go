@@ -130,11 +130,14 @@ func (s *stallFlag) String() string {
 
 func (s *stallFlag) Type() string { return "LENGTH/PERIOD" }
 
-// namedArgs is cobra.ExactArgs with the names of what is missing.
+// namedArgs is cobra.ExactArgs with an error that names what is missing.
 func namedArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == len(names) {
+		switch {
+		case len(args) == len(names):
 			return nil
+		case len(names) == 0:
+			return usageError("%s takes no arguments, got %q (see %q)", cmd.CommandPath(), args, cmd.CommandPath()+" --help")
 		}
 		return usageError("%s takes %s (see %q)", cmd.CommandPath(), strings.Join(names, " and "), cmd.CommandPath()+" --help")
 	}

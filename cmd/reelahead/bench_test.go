@@ -292,6 +292,26 @@ func TestBenchSlowNASInUse(t *testing.T) {
 	}
 }
 
+func TestBenchDemoErrors(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"now"}, "no arguments"},
+		{[]string{"--fps", "0"}, "more than 0"},
+		{[]string{"--profile", "16k"}, "4k"},
+		{[]string{"--streams", "0"}, "at least 1"},
+		{[]string{"--rtt", "-1ms"}, "negative"},
+	} {
+		if got := runBench(t, append([]string{"demo"}, test.args...)...); got.status != 64 || !strings.Contains(got.stderr, test.says) {
+			t.Errorf("%v: %+v, want status 64 and %q", test.args, got, test.says)
+		}
+	}
+	if got := runBench(t, "demo", "--dir", "/nonexistent"); got.status != 69 || !strings.Contains(got.stderr, "/nonexistent") {
+		t.Errorf("a missing directory: %+v, want status 69", got)
+	}
+}
+
 func TestBenchDemo(t *testing.T) {
 	if command, _, err := newRootCommand().Find([]string{"mount"}); err != nil || command.Name() != "mount" {
 		t.Skip("needs the mount command")
@@ -326,7 +346,7 @@ func TestBenchDemo(t *testing.T) {
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		dir := t.TempDir()
-		command := demo(dir, "--seconds", "60")
+		command := demo(dir, "--seconds", "10")
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
