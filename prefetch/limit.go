@@ -3,7 +3,7 @@ package prefetch
 import "time"
 
 const (
-	initialInflight = 48
+	initialInflight = 32
 	minInflight     = 8
 	maxInflight     = 128
 )

@@ -24,7 +24,12 @@ type cursor struct {
 	// agreed counts the opens in a row that the walk explained. 0 is a first
 	// guess, settled and more survives one deviation.
 	agreed  int
-	pending walk   // the walk that the last deviation suggested
+	pending walk // the walk that the last deviation suggested
+	// steady: the walk explained `steadyAfter` opens in a row once. Such a reader
+	// that jumps ahead has dropped frames; skips counts jumps since it was last
+	// where it was expected.
+	steady  bool
+	skips   int
 	segment place  // where the way began that goes on without a break
 	breaks  []turn // where it broke off before, newest last
 	jumped  int    // how far from the reader's cursor before it this one began
@@ -49,6 +54,12 @@ const (
 	// settled is how many opens in a row make a walk that one deviation does
 	// not change.
 	settled = 2
+	// steadyAfter is how many opens in a row make a player of a reader.
+	steadyAfter = 4
+	// skipReach is how many frames a player that fell behind leaves out at most:
+	// a second at 60 fps and a little. maxSkips is how often in a row.
+	skipReach = 64
+	maxSkips  = 8
 	// maxTurns bounds the places a cursor remembers to have turned at.
 	maxTurns = 8
 	// maxTried bounds how many cursors an unexpected open is compared with.
@@ -144,6 +155,8 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	if ahead == 0 {
 		c.owner.foreseen()
 		c.agreed++
+		c.steady = c.steady || c.agreed >= steadyAfter
+		c.skips = 0
 		c.pending = walk{}
 		c.follow(at)
 		return

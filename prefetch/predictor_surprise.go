@@ -58,6 +58,13 @@ func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directori
 	settledHere := c.agreed >= settled
 	backwards := m.delta*c.walk.direction() < 0
 	onward := m.walk.way != natural && m.walk.direction() == c.walk.direction()
+	if c.skipsTo(m) {
+		c.skips++
+		c.blocks.jump(m.delta * c.walk.direction())
+		c.pending = m.walk
+		c.moveTo(at)
+		return true
+	}
 	switch {
 	case !m.unit() && !m.near():
 		return false
@@ -81,6 +88,14 @@ func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directori
 		c.owner.surprises = 0
 	}
 	return true
+}
+
+// skipsTo reports whether a move is that of a player which fell behind and goes
+// on further ahead, by its own step. The same jump twice is a new step instead.
+func (c *cursor) skipsTo(m move) bool {
+	ahead := m.delta * c.walk.direction()
+	return c.steady && c.walk.way == natural && m.walk.way == natural && c.skips < maxSkips &&
+		ahead > 0 && ahead <= skipReach*max(1, c.walk.step*c.walk.direction()) && m.walk != c.pending
 }
 
 // leaveOut remembers that the next `count` expected files were passed over.

@@ -101,12 +101,12 @@ func (s *stream) advance(now time.Time, stalled bool, frame *cache.Frame) {
 	if frame != nil {
 		s.observe(frame.Size())
 	}
-	if s.locked {
-		if stalled {
-			s.grown = min(maxAhead, max(minAhead, s.grown*1.5+1))
-		} else {
-			s.grown -= s.grown / 64
-		}
+	switch {
+	case !s.locked:
+	case stalled:
+		s.grown = max(minAhead, s.grown*1.5+1)
+	default:
+		s.grown -= s.grown / 64
 	}
 }
 
@@ -134,6 +134,7 @@ func (e *Engine) windowLocked(s *stream) int {
 		}
 		// A reader that takes all it can get moves as fast as the source: its
 		// rate says nothing about how much the source could give.
+		s.grown = min(s.grown, e.usefulLocked(s))
 		frames = max(frames, int(s.grown))
 	}
 	if e.config.Ahead > 0 {
@@ -143,6 +144,14 @@ func (e *Engine) windowLocked(s *stream) int {
 		frames = min(frames, int(e.shareLocked()/int64(s.size)))
 	}
 	return max(1, min(frames, maxAhead))
+}
+
+// usefulLocked is how many frames ahead keep the source busy: as many as are
+// read side by side, and as many again that are ready or next in line. A window
+// grown beyond only makes frames that are due soon wait for others.
+func (e *Engine) usefulLocked(s *stream) float64 {
+	chunks := math.Ceil(max(1, s.size) / cache.ChunkSize)
+	return 2*math.Ceil(float64(e.limiter.limit)/min(chunks, prefetchChunks)) + minAhead
 }
 
 // shareLocked is the memory one stream may fill: an equal part of the cache for
