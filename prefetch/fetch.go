@@ -303,8 +303,7 @@ func (e *Engine) missedLocked(wanted map[StreamID]time.Time, f *fetch) {
 // openSource opens a file to be fetched and decides whether it is fit to be.
 func (e *Engine) openSource(name string) (int, cache.Attr, error) {
 	epoch := e.attrs.Epoch()
-	// O_NONBLOCK: a FIFO that is named like a frame must not hold a worker.
-	fd, err := e.source.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	fd, err := e.source.OpenFrame(name)
 	if err != nil {
 		return -1, cache.Attr{}, err
 	}
