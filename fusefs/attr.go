@@ -234,8 +234,8 @@ func timeFor(input *fuse.SetAttrIn, set, now uint32, seconds uint64, nanoseconds
 
 func (fs *fileSystem) truncate(file string, input *fuse.SetAttrIn, size int64) error {
 	if id, ok := input.GetFh(); ok {
-		if h, _ := fs.handleOf(id).(*handle); h != nil && h.writer && h.fd >= 0 {
-			return unix.Ftruncate(h.fd, size)
+		if h, _ := fs.handleOf(id).(*handle); h != nil && h.writer && fs.ownFd(h) >= 0 {
+			return unix.Ftruncate(fs.ownFd(h), size)
 		}
 	}
 	fd, err := fs.source.Open(file, unix.O_WRONLY|unix.O_NONBLOCK, 0)

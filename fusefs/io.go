@@ -98,6 +98,16 @@ func preadFull(fd int, buf []byte, offset int64) (int, error) {
 	return total, nil
 }
 
+// ownFd returns the descriptor of the source's file that a handle has, or -1.
+func (fs *fileSystem) ownFd(h *handle) int {
+	if h == nil {
+		return -1
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return h.fd
+}
+
 // sourceFd returns a descriptor of the source's file for a handle: its own, that
 // of the fetch that serves it, or one opened now and kept.
 func (fs *fileSystem) sourceFd(h *handle) (int, error) {
@@ -126,14 +136,14 @@ func (fs *fileSystem) sourceFd(h *handle) (int, error) {
 
 // Write answers what the kernel does not write by itself.
 func (fs *fileSystem) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	open := fs.handleOf(input.Fh)
-	h, _ := open.(*handle)
-	if h == nil || h.fd < 0 {
+	h, _ := fs.handleOf(input.Fh).(*handle)
+	fd := fs.ownFd(h)
+	if fd < 0 {
 		return 0, fuse.Status(unix.EBADF)
 	}
 	written := 0
 	for written < len(data) {
-		n, err := unix.Pwrite(h.fd, data[written:], int64(input.Offset)+int64(written))
+		n, err := unix.Pwrite(fd, data[written:], int64(input.Offset)+int64(written))
 		if err == unix.EINTR {
 			continue
 		}
@@ -152,10 +162,11 @@ func (fs *fileSystem) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []
 // duplicate makes an NFS client write back and say so.
 func (fs *fileSystem) Flush(cancel <-chan struct{}, input *fuse.FlushIn) fuse.Status {
 	h, _ := fs.handleOf(input.Fh).(*handle)
-	if h == nil || h.fd < 0 || !h.writer {
+	fd := fs.ownFd(h)
+	if fd < 0 || !h.writer {
 		return fuse.OK
 	}
-	dup, err := unix.FcntlInt(uintptr(h.fd), unix.F_DUPFD_CLOEXEC, 0)
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return status(err)
 	}
@@ -165,22 +176,24 @@ func (fs *fileSystem) Flush(cancel <-chan struct{}, input *fuse.FlushIn) fuse.St
 // Fsync stores a file at the source.
 func (fs *fileSystem) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
 	h, _ := fs.handleOf(input.Fh).(*handle)
-	if h == nil || h.fd < 0 {
+	fd := fs.ownFd(h)
+	if fd < 0 {
 		return fuse.OK // read from memory: nothing to store
 	}
 	if input.FsyncFlags&1 != 0 { // FUSE_FSYNC_FDATASYNC
-		return status(unix.Fdatasync(h.fd))
+		return status(unix.Fdatasync(fd))
 	}
-	return status(unix.Fsync(h.fd))
+	return status(unix.Fsync(fd))
 }
 
 // Fallocate reserves or punches space at the source.
 func (fs *fileSystem) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse.Status {
 	h, _ := fs.handleOf(input.Fh).(*handle)
-	if h == nil || h.fd < 0 {
+	fd := fs.ownFd(h)
+	if fd < 0 {
 		return fuse.Status(unix.EBADF)
 	}
-	return status(unix.Fallocate(h.fd, input.Mode, int64(input.Offset), int64(input.Length)))
+	return status(unix.Fallocate(fd, input.Mode, int64(input.Offset), int64(input.Length)))
 }
 
 // Lseek finds data and holes. A frame in memory has none to tell of: it is data
@@ -190,7 +203,7 @@ func (fs *fileSystem) Lseek(cancel <-chan struct{}, input *fuse.LseekIn, out *fu
 	if h == nil {
 		return fuse.Status(unix.EBADF)
 	}
-	if h.lease != nil && h.fd < 0 {
+	if h.lease != nil && fs.ownFd(h) < 0 {
 		size := uint64(h.lease.Frame.Size())
 		if input.Offset >= size {
 			return fuse.Status(unix.ENXIO)
@@ -214,7 +227,8 @@ func (fs *fileSystem) Lseek(cancel <-chan struct{}, input *fuse.LseekIn, out *fu
 func (fs *fileSystem) CopyFileRange(cancel <-chan struct{}, input *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
 	from, _ := fs.handleOf(input.FhIn).(*handle)
 	to, _ := fs.handleOf(input.FhOut).(*handle)
-	if from == nil || to == nil || to.fd < 0 {
+	target := fs.ownFd(to)
+	if from == nil || target < 0 {
 		return 0, fuse.Status(unix.EBADF)
 	}
 	fd, err := fs.sourceFd(from)
@@ -223,6 +237,6 @@ func (fs *fileSystem) CopyFileRange(cancel <-chan struct{}, input *fuse.CopyFile
 	}
 	in, out := int64(input.OffIn), int64(input.OffOut)
 	length := min(input.Len, 1<<30) // the reply's count has 32 bits
-	n, err := unix.CopyFileRange(fd, &in, to.fd, &out, int(length), int(input.Flags))
+	n, err := unix.CopyFileRange(fd, &in, target, &out, int(length), int(input.Flags))
 	return uint32(max(n, 0)), status(err)
 }

@@ -203,15 +203,20 @@ func (fs *fileSystem) Rename(cancel <-chan struct{}, input *fuse.RenameIn, oldNa
 		}
 	}
 	fs.mu.Unlock()
-	// A directory may have moved either way: an unknown node may be one.
-	fs.forgetRenamed(from, moved)
-	fs.forgetRenamed(to, other)
+	fs.forgetMoved(to, from, moved, other)
+	if input.Flags&unix.RENAME_EXCHANGE != 0 {
+		fs.forgetMoved(from, to, other, moved)
+	}
 	return fuse.OK
 }
 
-func (fs *fileSystem) forgetRenamed(file string, n *node) {
-	attr, err := fs.engine.Source().Stat(file)
-	fs.forget(file, n, err != nil || attr.Mode&unix.S_IFMT == unix.S_IFDIR)
+// forgetMoved makes the engine forget what it knew under the name that a file
+// now has and under the one it had. A directory takes all that is below along.
+func (fs *fileSystem) forgetMoved(to, from string, moved, other *node) {
+	attr, err := fs.source.Stat(to)
+	directory := err != nil || attr.Mode&unix.S_IFMT == unix.S_IFDIR
+	fs.forget(from, moved, directory)
+	fs.forget(to, other, directory)
 }
 
 // Extended attributes go by the path that /proc gives a descriptor, since there
