@@ -218,7 +218,7 @@ func unmountPath(mountpoint string, flags int) error {
 	if os.Geteuid() == 0 {
 		return unix.Unmount(mountpoint, flags)
 	}
-	arguments := []string{"-u", "-q"}
+	arguments := []string{"-u"}
 	if flags&unix.MNT_DETACH != 0 {
 		arguments = append(arguments, "-z")
 	}
@@ -299,7 +299,7 @@ func check(o *Options) error {
 	case err != nil && os.Geteuid() == 0:
 		return fmt.Errorf("%w: the kernel has no FUSE, or the container forbids it", err)
 	case err != nil:
-		return fmt.Errorf("%w: this user may not use FUSE", err)
+		return fmt.Errorf("%w: this user may not use FUSE; the administrator can allow it (chmod 666 /dev/fuse)", err)
 	}
 	device.Close()
 	if o.Engine.CacheSize < cache.ChunkSize {
