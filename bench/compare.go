@@ -21,6 +21,9 @@ type CompareConfig struct {
 	Sides  []Side
 	Play   PlayConfig // without Paths
 	Repeat int        // runs of each side
+	// Warm compares what is in memory: each side is read through once before the
+	// first run, and nothing is dropped in between.
+	Warm bool
 	// OnRun is called before each run, if set.
 	OnRun func(side Side, round int)
 }
@@ -61,7 +64,8 @@ func (c CompareConfig) Validate() error {
 	return nil
 }
 
-// Compare plays the frames of each side in turn, cold, Repeat times. Every
+// Compare plays the frames of each side in turn, cold unless config says Warm,
+// Repeat times. Every
 // second round goes through the sides backwards, so that what the first run of a
 // round leaves behind is not always to the advantage of the same side.
 //
@@ -76,6 +80,11 @@ func Compare(ctx context.Context, config CompareConfig) (*Comparison, error) {
 	for i, side := range config.Sides {
 		turns[i] = i
 		result.Sides[i] = SideReport{Label: side.Label, Paths: side.Paths, Runs: []*Report{}}
+	}
+	if config.Warm {
+		if err := warmUp(ctx, config); err != nil {
+			return nil, err
+		}
 	}
 	for round := range config.Repeat {
 		for _, i := range turns {
@@ -93,12 +102,33 @@ func Compare(ctx context.Context, config CompareConfig) (*Comparison, error) {
 	return result, nil
 }
 
+// warmUp reads the frames of each side once, as fast as they come.
+func warmUp(ctx context.Context, config CompareConfig) error {
+	for _, side := range config.Sides {
+		play := config.Play
+		play.Paths, play.Rate = side.Paths, Rate{}
+		report, err := Play(ctx, play)
+		if err == nil && report.Interrupted {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", side.Label, err)
+		}
+	}
+	return nil
+}
+
 func (c *Comparison) run(ctx context.Context, config CompareConfig, side Side, round int) (*Report, error) {
 	if config.OnRun != nil {
 		config.OnRun(side, round)
 	}
 	cold := side.Cold
-	if cold == nil {
+	switch {
+	case config.Warm:
+		cold = func(context.Context) (stays []string, err error) {
+			return []string{"read through once before the runs, on purpose"}, nil
+		}
+	case cold == nil:
 		cold = func(context.Context) (stays []string, err error) {
 			for _, path := range side.Paths {
 				warm, err := DropCaches(path)

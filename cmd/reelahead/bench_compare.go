@@ -27,10 +27,14 @@ Before each run the kernel drops its pages of the files. What that does not
 reach is named below the table: a server's cache, files on tmpfs, and what a
 reelahead mount itself holds. Every second round goes backwards.
 
+With --warm each side is read through once before the first run instead, and what
+is compared is how fast frames come from memory.
+
 Exit status: 0 played, whatever was dropped; 2 frames failed; 64 the command
 line is wrong; 69 a side could not be played; 130 interrupted.`,
-		Example: `  reelahead bench compare raw=/mnt/nas/shot ahead=/mnt/reel/shot --fps 24 --repeat 3`,
-		Args:    atLeastOneArg("LABEL=PATH"),
+		Example: `  reelahead bench compare raw=/mnt/nas/shot ahead=/mnt/reel/shot --fps 24 --repeat 3
+  reelahead bench compare tmpfs=/dev/shm/shot ahead=/mnt/reel/shot --unpaced --warm --repeat 5`,
+		Args: atLeastOneArg("LABEL=PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if config.Sides, err = parseSides(args); err != nil {
@@ -60,6 +64,7 @@ line is wrong; 69 a side could not be played; 130 interrupted.`,
 	}
 	flags.register(cmd)
 	cmd.Flags().IntVar(&config.Repeat, "repeat", 1, "runs of each side")
+	cmd.Flags().BoolVar(&config.Warm, "warm", false, "read each side once before the first run and drop nothing")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the comparison as JSON to FILE, - for stdout")
 	return cmd
 }
