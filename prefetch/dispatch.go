@@ -26,22 +26,40 @@ func (e *Engine) pumpLocked() {
 	}
 }
 
+// mostUrgentLocked returns the fetch to work on next, nil if there is none or
+// all reads that may be on the source are.
 func (e *Engine) mostUrgentLocked() *fetch {
 	full := e.jobs >= e.limiter.limit
 	if full && e.jobs >= e.limiter.limit+demandReserve {
 		return nil
 	}
+	feasible := time.Now().Add(time.Duration(e.timing.fetchSeconds * float64(time.Second)))
 	var best *fetch
+	var bestRank int
 	for _, f := range e.fetches {
 		if full && f.readers == 0 || !f.startable() {
 			continue
 		}
-		if best == nil || (f.readers > 0) != (best.readers > 0) && f.readers > 0 ||
-			(f.readers > 0) == (best.readers > 0) && f.deadline.Before(best.deadline) {
-			best = f
+		rank := f.rank(feasible)
+		if best == nil || rank < bestRank || rank == bestRank && f.deadline.Before(best.deadline) {
+			best, bestRank = f, rank
 		}
 	}
 	return best
+}
+
+// rank orders fetches before their deadlines do: first those that a reader
+// waits for; then those that can be ready in time, or are under way; then those
+// that will be late, which a player that drops frames will not even open. With
+// the late ones first, one late frame would make all that follow it late.
+func (f *fetch) rank(feasible time.Time) int {
+	switch {
+	case f.readers > 0:
+		return 0
+	case f.phase != phaseQueued || f.deadline.After(feasible):
+		return 1
+	}
+	return 2
 }
 
 // startable tells whether the fetch has a job that could start now.

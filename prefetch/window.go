@@ -2,6 +2,7 @@ package prefetch
 
 import (
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -16,10 +17,11 @@ type stream struct {
 	proven   bool
 	last     time.Time // of its latest open
 	opens    int
-	interval float64 // seconds between opens, smoothed; 0: not known yet
-	size     float64 // bytes a frame, smoothed
-	grown    float64 // frames ahead that stalls have asked for
-	ahead    int     // frames asked for now
+	interval float64  // seconds a frame, smoothed, frames left out counted; 0: not known yet
+	next     []string // what was expected at the latest open, in order
+	size     float64  // bytes a frame, smoothed
+	grown    float64  // frames ahead that stalls have asked for
+	ahead    int      // frames asked for now
 	wants    []*fetch
 	fallback []string // names to probe if none of the guesses exists
 	paused   bool     // idle for long: its frames may go if others need the room
@@ -62,7 +64,7 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 	}
 	prediction := e.predictor.Open(reader, name, e, e.reach)
 	if s := e.streamLocked(prediction); s != nil {
-		s.advance(now, !ready, frame)
+		s.advance(name, now, !ready, frame)
 		e.followLocked(s, prediction, now)
 		confirmed = s.locked
 		// A known listing is read again when its directory has changed.
@@ -86,11 +88,13 @@ func (e *Engine) streamLocked(p Prediction) *stream {
 }
 
 // advance measures the reader: stalled tells that it found its frame not ready.
-func (s *stream) advance(now time.Time, stalled bool, frame *cache.Frame) {
+func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.Frame) {
 	s.paused = false
 	s.opens++
 	if !s.last.IsZero() {
-		gap := min(now.Sub(s.last).Seconds(), 1)
+		// A player that drops frames opens fewer than pass.
+		passed := 1 + max(0, slices.Index(s.next, name))
+		gap := min(now.Sub(s.last).Seconds(), 1) / float64(passed)
 		if s.interval == 0 {
 			s.interval = gap
 		} else {
@@ -175,6 +179,7 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 	}
 	e.reach = max(e.reach, min(maxAhead, 2*s.ahead))
 	s.fallback = p.Fallback
+	s.next = p.Next
 	before := s.wants
 	s.wants = nil
 	for i, name := range p.Next {
@@ -189,7 +194,7 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 		s.wants = append(s.wants, f)
 	}
 	for _, f := range before {
-		if !contains(s.wants, f) {
+		if !slices.Contains(s.wants, f) {
 			delete(f.wants, s.id)
 			e.settleLocked(f)
 		}
@@ -211,15 +216,6 @@ func (e *Engine) probeFallbackLocked(s *stream, now time.Time) {
 		s.wants = append(s.wants, f)
 	}
 	s.fallback = nil
-}
-
-func contains(fetches []*fetch, f *fetch) bool {
-	for _, other := range fetches {
-		if other == f {
-			return true
-		}
-	}
-	return false
 }
 
 // refollowLocked asks the predictor again, without an open: a listing has
