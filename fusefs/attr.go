@@ -89,6 +89,7 @@ func (fs *fileSystem) nodeAttr(id uint64) (cache.Attr, error) {
 		return cache.Attr{}, unix.ESTALE
 	}
 	file, key := n.path(), n.key
+	leased, isLeased := n.leasedAttrLocked()
 	if n.mode == modeMemory {
 		// One size for one generation of a frame: what is read is what is told.
 		attr := n.frame.Attr()
@@ -109,6 +110,9 @@ func (fs *fileSystem) nodeAttr(id uint64) (cache.Attr, error) {
 		if err == nil && id != rootID && (inodeKey{attr.Dev, attr.Ino}) != key {
 			err = unix.ESTALE
 		}
+		if isLeased && (err == unix.ENOENT || err == unix.ESTALE) {
+			return leased, nil // deleted or replaced while it is open
+		}
 	}
 	if err != nil {
 		return cache.Attr{}, err
@@ -117,6 +121,17 @@ func (fs *fileSystem) nodeAttr(id uint64) (cache.Attr, error) {
 	n.told = attr
 	fs.mu.Unlock()
 	return attr, nil
+}
+
+// leasedAttrLocked returns the attributes of a frame that some handle of the
+// node is served from.
+func (n *node) leasedAttrLocked() (attr cache.Attr, ok bool) {
+	for h := range n.handles {
+		if h.lease != nil {
+			return h.lease.Frame.Attr(), true
+		}
+	}
+	return cache.Attr{}, false
 }
 
 // dupSourceLocked returns a descriptor of the source file that some handle of

@@ -42,6 +42,10 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 		switch err {
 		case nil:
 			fs.opens.bytesRead.Add(int64(len(bytes)))
+			if len(bytes) == 0 {
+				// go-fuse does not call Done of an empty result.
+				return fuse.ReadResultData(nil), fuse.OK
+			}
 			return &frameBytes{frame: h.lease.Frame.Acquire(), bytes: [1][]byte{bytes}}, fuse.OK
 		case cache.ErrInterrupted:
 			return nil, fuse.EINTR

@@ -151,7 +151,7 @@ func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) *Lease
 	}
 	f, confirmed := e.train(reader, name, frame, arrived)
 	if frame != nil {
-		if frame.Ready() {
+		if f == nil && frame.Ready() {
 			return &Lease{Frame: frame, Source: -1}
 		}
 		frame.Release()

@@ -1,0 +1,100 @@
+package test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// clientEnv makes the test binary an application of the role that it names.
+const clientEnv = "REELAHEAD_TEST_CLIENT"
+
+// runClient is the whole life of such an application; 0 is success.
+func runClient(role string, args []string) int {
+	var err error
+	switch role {
+	case "play":
+		err = playSums(args)
+	case "read":
+		fmt.Println("reading")
+		_, err = os.ReadFile(args[0])
+	case "tick":
+		err = readWithTicks(args)
+	default:
+		err = fmt.Errorf("unknown role %q", role)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// client prepares an application; everything it says goes to its Stdout.
+func client(t *testing.T, role string, args ...string) (cmd *exec.Cmd, said *syncBuffer) {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	said = &syncBuffer{}
+	cmd = exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), clientEnv+"="+role)
+	cmd.Stdout, cmd.Stderr = said, said
+	return cmd, said
+}
+
+// sumsName holds the checksum and name of each frame of a directory, outside
+// of the mount.
+const sumsName = "sums"
+
+// writeSums puts what a "play" client compares into a file and returns its name.
+func (s *sequence) writeSums() string {
+	s.t.Helper()
+	var text bytes.Buffer
+	for i, frame := range s.frames {
+		fmt.Fprintf(&text, "%x %s\n", sha256.Sum256(frame), frameName(i))
+	}
+	path := filepath.Join(s.t.TempDir(), sumsName)
+	writeFile(s.t, path, text.Bytes())
+	return path
+}
+
+// playSums reads the frames of a directory in the order of a file of sums.
+func playSums(args []string) error {
+	dir, sums := args[0], args[1]
+	text, err := os.ReadFile(sums)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(text) {
+		sum, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		got, err := os.ReadFile(filepath.Join(dir, string(name)))
+		if err != nil {
+			return err
+		}
+		if hash := sha256.Sum256(got); hex.EncodeToString(hash[:]) != string(sum) {
+			return fmt.Errorf("%s: wrong bytes (%d of them)", name, len(got))
+		}
+	}
+	return nil
+}
+
+// readWithTicks plays while a timer interrupts it every few milliseconds, as
+// profilers and some players do to themselves.
+func readWithTicks(args []string) error {
+	ticks := make(chan os.Signal, 1)
+	signal.Notify(ticks, syscall.SIGALRM)
+	every := unix.Timeval{Usec: 3000}
+	if _, err := unix.Setitimer(unix.ItimerReal, unix.Itimerval{Interval: every, Value: every}); err != nil {
+		return err
+	}
+	return playSums(args)
+}
