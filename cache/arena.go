@@ -29,6 +29,7 @@ type Arena struct {
 	ledger     *Ledger
 	tmpfs      int // descriptor of the detached tmpfs, or -1: memfds
 	maxBuffers int
+	reserve    *reserve
 
 	mu        sync.Mutex
 	buffers   int       // allocated and not destroyed
@@ -57,7 +58,7 @@ func (b *Buffer) Bytes() []byte { return b.mapping[:b.size] }
 // NewArena makes an arena that charges ledger. It never fails: without the
 // privilege for a detached tmpfs it uses memfds.
 func NewArena(ledger *Ledger) *Arena {
-	arena := &Arena{ledger: ledger, tmpfs: -1, maxBuffers: maxArenaBuffers}
+	arena := &Arena{ledger: ledger, tmpfs: -1, maxBuffers: maxArenaBuffers, reserve: newReserve()}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Cur/2 < maxArenaBuffers {
 		arena.maxBuffers = int(files.Cur / 2)
@@ -65,6 +66,7 @@ func NewArena(ledger *Ledger) *Arena {
 	if fd, err := detachedTmpfs(); err == nil {
 		arena.tmpfs = fd
 	}
+	go arena.keepReserve()
 	return arena
 }
 
@@ -100,6 +102,9 @@ func (a *Arena) Allocate(size int64) (*Buffer, error) {
 		return nil, ErrFull
 	}
 	a.sweepLingeringLocked()
+	if size >= ChunkSize { // smaller ones are made at once
+		defer a.reserve.want(capacity)
+	}
 	if buffer := a.takeFreeLocked(capacity); buffer != nil {
 		if err := buffer.resize(size); err != nil {
 			a.destroyLocked(buffer)
@@ -252,11 +257,16 @@ func (a *Arena) destroyLocked(b *Buffer) {
 // unmaps them, but are charged no longer.
 func (a *Arena) Close() {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.closed {
+		a.mu.Unlock()
 		return
 	}
 	a.closed = true
+	a.mu.Unlock()
+	close(a.reserve.stop)
+	<-a.reserve.stopped
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, b := range append(a.free, a.lingering...) {
 		a.destroyLocked(b)
 	}

@@ -256,7 +256,7 @@ func (e *Engine) lookOverLocked(now time.Time) {
 	}
 	for _, f := range e.fetches {
 		f.starved = false
-		if f.phase == phaseReady && !f.confirming && now.Sub(f.frame.Attr().Known) > e.config.Validity/2 && e.config.Validity > 0 {
+		if f.phase == phaseReady && !f.confirming && e.agesLocked(f, now) {
 			f.confirming = true
 			e.goLocked(f, func() { e.reconfirm(f) })
 		}
@@ -272,6 +272,21 @@ func (e *Engine) lookOverLocked(now time.Time) {
 		}
 	}
 	e.limiter.adapt(now, e.queuedLocked())
+}
+
+// agesLocked tells whether a ready frame should be confirmed before it is
+// opened: its last word is older than half the validity, and a stream that moves
+// will come to it. A player on pause costs the source nothing.
+func (e *Engine) agesLocked(f *fetch, now time.Time) bool {
+	if e.config.Validity == 0 || now.Sub(f.frame.Attr().Known) <= e.config.Validity/2 {
+		return false
+	}
+	for id := range f.wants {
+		if s := e.streams[id]; s != nil && !s.paused {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Engine) starvedLocked() bool {
