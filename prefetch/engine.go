@@ -342,7 +342,13 @@ func (e *Engine) watch() {
 			e.mu.Lock()
 			e.lookOverLocked(now)
 			e.pumpLocked()
+			quiet := len(e.streams) == 0
 			e.mu.Unlock()
+			if quiet {
+				// Nobody has read in order for a while: what is free goes back to the
+				// system. Frames that were read stay, as long as there is room.
+				e.arena.Trim()
+			}
 		}
 	}
 }
