@@ -244,6 +244,14 @@ func (a *Arena) FreeBytes() int64 {
 	return bytes
 }
 
+// hasSlot tells whether another memory file may be made, or a recycled one makes
+// room for it.
+func (a *Arena) hasSlot() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.buffers < a.maxBuffers || len(a.free) > 0
+}
+
 func (a *Arena) destroyLocked(b *Buffer) {
 	unix.Munmap(b.mapping)
 	unix.Close(b.fd)

@@ -241,13 +241,13 @@ func (s *Store) dropMatching(match func(*Frame) bool) []*Frame {
 }
 
 // Reclaim gives up frames outside the window until at least bytes of memory are
-// free in the arena or the ledger, or there are none left, and reports whether
-// there is room now. Frames that readers hold open are given up too, but free
+// free in the arena or the ledger and another memory file may be made, or there
+// are none left, and reports whether there is room now. Frames that readers hold open are given up too, but free
 // their memory only when they are closed.
 func (s *Store) Reclaim(bytes int64) bool {
 	for {
 		used, _ := s.ledger.Used()
-		if s.ledger.Limit()-used+s.arena.FreeBytes() >= bytes {
+		if s.ledger.Limit()-used+s.arena.FreeBytes() >= bytes && s.arena.hasSlot() {
 			return true
 		}
 		e := s.takeReclaimable()

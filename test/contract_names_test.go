@@ -33,7 +33,7 @@ func checkDirectories(t *testing.T, s *site) {
 	must(t, os.MkdirAll(s.at("dirs/a/b/c"), 0o755))
 	must(t, os.Mkdir(s.at("dirs/sticky"), 0o777))
 	must(t, unix.Mkdir(s.at("dirs/shared"), 0o1777))
-	if info, err := os.Stat(filepath.Join(s.backing, "dirs/shared")); err != nil || info.Mode()&fs.ModeSticky == 0 {
+	if info, err := os.Stat(filepath.Join(s.backing, "dirs/shared")); err != nil || info.Mode()&fs.ModeSticky == 0 && !s.slow { // the model of a server loses it
 		t.Errorf("mkdir lost the sticky bit: %v, %v", info.Mode(), err)
 	}
 	must(t, os.Remove(s.at("dirs/a/b/c")))

@@ -82,7 +82,7 @@ func TestContract(t *testing.T) {
 			var source string
 			if in.slow {
 				s.backing = memory(t)
-				source, _ = slowNAS(t, s.backing, "--rtt", "2ms", "--bandwidth", "100MB/s", "--stream-bandwidth", "30MB/s")
+				source, _ = slowNAS(t, s.backing, "--rtt", "2ms", "--bandwidth", "200MB/s", "--stream-bandwidth", "50MB/s")
 			} else {
 				s.backing = t.TempDir()
 				source = s.backing

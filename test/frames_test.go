@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -132,4 +133,8 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func splitLines(text []byte) []string {
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
