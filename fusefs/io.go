@@ -39,15 +39,19 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 		waiter := newWaiter(cancel, input.Pid)
 		bytes, err := readLease(h.lease, int64(input.Offset), int64(input.Size), waiter.giveUp)
 		waiter.stop()
-		switch err {
-		case nil:
+		switch {
+		case err == nil && len(bytes) == 0:
+			// At the end. go-fuse never calls Done for an empty reply, so it must
+			// hold nothing.
+			return fuse.ReadResultData(nil), fuse.OK
+		case err == nil:
 			fs.opens.bytesRead.Add(int64(len(bytes)))
 			if len(bytes) == 0 {
 				// go-fuse does not call Done of an empty result.
 				return fuse.ReadResultData(nil), fuse.OK
 			}
 			return &frameBytes{frame: h.lease.Frame.Acquire(), bytes: [1][]byte{bytes}}, fuse.OK
-		case cache.ErrInterrupted:
+		case err == cache.ErrInterrupted:
 			return nil, fuse.EINTR
 		}
 		// The fetch failed: that is no error of the application's. The source

@@ -47,7 +47,7 @@ type Mount struct {
 	server     *fuse.Server
 	engine     *prefetch.Engine
 	source     *prefetch.Source
-	connection string // the kernel's control directory of this mount
+	connection int // the kernel's number of this mount, 0 if unknown
 	served     chan struct{}
 }
 
@@ -141,8 +141,8 @@ func explainMountError(err error, o Options) error {
 	return fmt.Errorf("mount on %s: %w", o.Mountpoint, err)
 }
 
-// findConnection finds the kernel's control directory of the mount, by which a
-// hanging one can be aborted, and raises the read-ahead that the page cache
+// findConnection finds the kernel's number of the mount, by which a hanging one
+// can be aborted, and raises the read-ahead that the page cache
 // uses where this process answers reads.
 func (m *Mount) findConnection() {
 	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(m.fs.options.Mountpoint))
@@ -150,7 +150,7 @@ func (m *Mount) findConnection() {
 		return
 	}
 	top := mounts[len(mounts)-1]
-	m.connection = fmt.Sprintf("/sys/fs/fuse/connections/%d", top.Minor)
+	m.connection = top.Minor
 	readAhead := fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", top.Major, top.Minor)
 	if !m.fs.passthrough {
 		// Best effort: only root may, and slower reads are no reason to fail.
@@ -181,26 +181,52 @@ func (m *Mount) Unmount(patience time.Duration) error {
 	case <-m.served:
 		return nil
 	case <-time.After(patience):
-		m.Abort()
+		if !m.Abort() {
+			return nil
+		}
 	}
-	select {
-	case <-m.served:
-	case <-time.After(patience):
-	}
+	<-m.served
 	return nil
 }
 
 // Abort ends the connection with the kernel at once: whoever waits for a reply
-// gets an error.
-func (m *Mount) Abort() {
-	if m.connection != "" {
-		if err := os.WriteFile(m.connection+"/abort", []byte("1"), 0); err != nil {
-			m.fs.log.Error().Err(err).Msg("abort")
-		}
-	}
+// gets an error. It reports whether the kernel took it; if not, the end of this
+// process has the same effect.
+func (m *Mount) Abort() bool {
+	aborted := m.abortConnection()
 	_ = unmountPath(m.fs.options.Mountpoint, unix.MNT_DETACH)
 	// Replies that wait for the source are ended too.
 	_ = m.engine.Shutdown(0)
+	return aborted
+}
+
+// abortConnection writes to the kernel's control file of the mount. The
+// filesystem that holds it need not be mounted anywhere (in containers it is
+// not): an own instance, attached to no path, shows the same.
+func (m *Mount) abortConnection() bool {
+	if m.connection == 0 {
+		return false
+	}
+	context, err := unix.Fsopen("fusectl", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(context)
+	if unix.FsconfigCreate(context) != nil {
+		return false
+	}
+	root, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(root)
+	file, err := unix.Openat(root, fmt.Sprintf("%d/abort", m.connection), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(file)
+	_, err = unix.Write(file, []byte("1"))
+	return err == nil
 }
 
 // Close frees everything after the mount is gone. It reports what could not be

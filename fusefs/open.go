@@ -59,7 +59,7 @@ func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse
 		return status(err)
 	}
 	if !a.writer {
-		fs.countOpen(h, a)
+		fs.countOpen(h)
 	}
 	return fuse.OK
 }
@@ -248,14 +248,17 @@ func (fs *fileSystem) abandon(a *attempt) {
 	}
 }
 
-func (fs *fileSystem) countOpen(h *handle, a *attempt) {
+func (fs *fileSystem) countOpen(h *handle) {
+	fs.mu.Lock()
+	how := h.node.mode
+	fs.mu.Unlock()
 	fs.opens.all.Add(1)
 	switch {
-	case h.lease == nil:
+	case h.lease == nil || how == modeSource:
 		fs.opens.cold.Add(1)
 	case h.lease.Source < 0:
 		fs.opens.ready.Add(1)
-		if fs.passthrough {
+		if how == modeMemory {
 			// Reads of the kernel's are not seen here: a player reads a frame whole.
 			fs.opens.bytesRead.Add(h.lease.Frame.Size())
 		}

@@ -61,7 +61,13 @@ var families = []family{
 		return names, others
 	}},
 	{"unpadded", func(r *rand.Rand) (names, others []string) {
-		stem, end := base(r)+pick(r, ".", "_", ""), extension(r)
+		stem, end := base(r), extension(r)
+		if end == "" {
+			// What follows the last dot would be an extension, and its one digit
+			// part of a format's name, as in mp4.
+			stem = strings.ReplaceAll(stem, ".", "-")
+		}
+		stem += pick(r, ".", "_", "")
 		for _, v := range numbers(r, r.IntN(120), 1+r.IntN(9), 40) {
 			names = append(names, fmt.Sprintf("%s%d%s", stem, v, end))
 		}

@@ -310,7 +310,8 @@ type StreamStatus struct {
 	Paused   bool    `json:"paused"`
 }
 
-// Streams lists the streams in the order in which they began.
+// Streams lists the streams whose direction is confirmed, in the order in which
+// they began. A file that was opened by itself is none.
 func (e *Engine) Streams() []StreamStatus {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -323,15 +324,17 @@ func (e *Engine) Streams() []StreamStatus {
 	for _, id := range ids {
 		s := e.streams[id]
 		state, ok := e.predictor.Stream(id)
-		if !ok {
+		if !ok || !s.locked {
 			continue
 		}
 		status := StreamStatus{Dir: state.Dir, Pattern: state.Pattern, Step: state.Step, Playhead: state.Playhead, Window: s.ahead, Paused: s.paused}
 		if s.interval > 0 {
 			status.Rate = math.Round(100/s.interval) / 100
 		}
-		for _, f := range s.wants {
-			if f.phase == phaseReady {
+		counted := make(map[*fetch]bool, len(s.wants))
+		for _, f := range s.wants { // a loop comes by the same file again
+			if f.phase == phaseReady && !counted[f] {
+				counted[f] = true
 				status.Ahead++
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // service manager (systemd kills after 90 s).
 const unmountPatience = 10 * time.Second
 
-// mountFlags are the flags of mount, by the names that design and fstab use.
+// mountFlags are the flags of mount; each can also be given by -o.
 type mountFlags struct {
 	cacheSize     sizeFlag
 	ahead         string
