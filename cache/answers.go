@@ -75,6 +75,8 @@ func (a *Answers[V]) Changed(path string) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	a.changes.Add(1)
+	// An answer that was Put and is queued still would appear after the Del.
+	a.answers.Wait()
 	a.answers.Del(path)
 }
 
@@ -87,7 +89,15 @@ func (a *Answers[V]) TreeChanged() {
 }
 
 // Wait returns once answers that were Put are found by Get.
-func (a *Answers[V]) Wait() { a.answers.Wait() }
+func (a *Answers[V]) Wait() {
+	a.changing.RLock() // what waits while ristretto ends waits for ever
+	defer a.changing.RUnlock()
+	a.answers.Wait()
+}
 
-// Close ends the memory's goroutines.
-func (a *Answers[V]) Close() { a.answers.Close() }
+// Close ends the memory's goroutines. It may be used after, but forgets all.
+func (a *Answers[V]) Close() {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	a.answers.Close()
+}

@@ -152,7 +152,9 @@ func (s *Store) Unpin(f *Frame) {
 	s.mu.Unlock()
 	for _, e := range overflow {
 		if !s.kept.Set(e.key, e, e.frame.Cost()) {
-			s.release(e)
+			s.onExit(e)
+		} else if e.gone.Load() {
+			s.kept.Del(e.key) // removed meanwhile
 		}
 	}
 }
@@ -191,7 +193,7 @@ func (s *Store) Drop(f *Frame) {
 	}
 	s.removeLocked(e)
 	s.mu.Unlock()
-	s.release(e)
+	s.forget(e)
 }
 
 // removeLocked takes an entry off the map and the recent list, whose bytes are
@@ -235,7 +237,7 @@ func (s *Store) dropMatching(match func(*Frame) bool) []*Frame {
 	}
 	s.mu.Unlock()
 	for _, e := range dropped {
-		s.release(e)
+		s.forget(e)
 	}
 	return frames
 }
@@ -245,6 +247,7 @@ func (s *Store) dropMatching(match func(*Frame) bool) []*Frame {
 // are none left, and reports whether there is room now. Frames that readers hold open are given up too, but free
 // their memory only when they are closed.
 func (s *Store) Reclaim(bytes int64) bool {
+	bytes = pageAlign(bytes) // as the arena allocates it
 	for {
 		used, _ := s.ledger.Used()
 		if s.ledger.Limit()-used+s.arena.FreeBytes() >= bytes && s.arena.hasSlot() {
@@ -254,10 +257,7 @@ func (s *Store) Reclaim(bytes int64) bool {
 		if e == nil {
 			return false
 		}
-		s.release(e)
-		if e.place == inKept {
-			s.kept.Del(e.key)
-		}
+		s.forget(e)
 	}
 }
 
@@ -280,6 +280,15 @@ func (s *Store) takeReclaimable() *entry {
 		return e
 	}
 	return nil
+}
+
+// forget gives up an entry that was taken off the map. What ristretto went on
+// counting would take the room of frames that are there.
+func (s *Store) forget(e *entry) {
+	s.release(e)
+	if e.place == inKept {
+		s.kept.Del(e.key)
+	}
 }
 
 // release gives back the store's reference, once.
@@ -317,7 +326,7 @@ func (s *Store) forgetLeftLocked() {
 			delete(s.entries, e.frame.Path)
 		}
 	}
-	if len(left) == 0 || len(s.keptOrder) < 2*len(s.entries)+64 {
+	if len(s.keptOrder) < 2*len(s.entries)+64 {
 		return
 	}
 	live := s.keptOrder[:0]
