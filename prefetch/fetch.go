@@ -361,13 +361,11 @@ func (f *fetch) nextChunkLocked() int {
 // readChunk reads one chunk of the file into the frame.
 func (e *Engine) readChunk(f *fetch, chunk int) {
 	offset, into := f.frame.Chunk(chunk)
-	began := time.Now()
 	err := e.readFull(f.fd, into, offset)
-	took := time.Since(began)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f.outstanding--
-	e.limiter.observe(len(into), took)
+	e.limiter.observe(len(into), time.Now(), e.queuedLocked)
 	if f.phase == phaseGone {
 		e.finishLocked(f)
 		return

@@ -3,65 +3,110 @@ package prefetch
 import "time"
 
 const (
-	initialInflight = 32
-	minInflight     = 8
+	// initialInflight is low: on a source that one processor or one disk feeds,
+	// more reads at once only make every frame late together, and a source that
+	// can do more shows it within a second.
+	initialInflight = 12
+	minInflight     = 4
 	maxInflight     = 128
+	// limitPeriod is how long a limit is tried before its throughput is judged.
+	limitPeriod = 250 * time.Millisecond
+	// limitRest is how many periods pass after a try that failed.
+	limitRest = 6
 )
 
 // limiter decides how many reads are on the source at once. With a fixed limit
-// it only holds it. Else it climbs: while reads queue, it raises the limit as
-// long as that raises throughput, and takes the step back when it did not.
+// it only holds it. Else it looks for the smallest limit with the highest
+// throughput, by trying: while reads queue it raises the limit for as long as
+// that raises throughput, and lowers it for as long as that costs none.
 type limiter struct {
 	limit int
 	fixed bool
 
-	since      time.Time
-	bytes      int64
-	busy       time.Duration // summed latency, to weigh against throughput
-	reads      int
-	throughput float64 // bytes a second in the last period that counted
-	raised     bool    // the last period ran with a raised limit
-	rest       int     // periods to wait before the next try
+	since      time.Time // when the period began
+	bytes      int64     // read in it
+	throughput float64   // bytes a second with the limit before the try
+	try        try
+	before     int // the limit before the try
+	rest       int // periods to wait before the next try
+	next       try // which way the next one goes
 }
+
+type try int8
+
+const (
+	tryNothing try = 0
+	tryMore    try = 1
+	tryLess    try = -1
+)
 
 func newLimiter(fixed int) limiter {
 	if fixed > 0 {
 		return limiter{limit: fixed, fixed: true}
 	}
-	return limiter{limit: initialInflight}
+	return limiter{limit: initialInflight, next: tryMore}
 }
 
-func (l *limiter) observe(bytes int, took time.Duration) {
+// observe counts bytes that were read. At the end of a period it judges the
+// limit; queued tells that reads waited for it.
+func (l *limiter) observe(bytes int, now time.Time, queued func() bool) {
 	l.bytes += int64(bytes)
-	l.busy += took
-	l.reads++
-}
-
-// adapt closes a period. saturated tells that reads queue for the limit.
-func (l *limiter) adapt(now time.Time, saturated bool) {
-	period := now.Sub(l.since).Seconds()
-	throughput := float64(l.bytes) / max(period, 1e-3)
-	first := l.since.IsZero()
-	l.since, l.bytes, l.busy, l.reads = now, 0, 0, 0
-	if l.fixed || first {
+	period := now.Sub(l.since)
+	if period < limitPeriod {
 		return
 	}
-	const gain = 1.05 // less than this is noise
-	if l.raised {
-		l.raised = false
-		if throughput < l.throughput*gain {
-			l.limit = max(minInflight, l.limit*4/5)
-			l.rest = 8
+	throughput := float64(l.bytes) / period.Seconds()
+	idle := period > 2*limitPeriod // nothing was read for a while: it tells nothing
+	l.since, l.bytes = now, 0
+	if !l.fixed && !idle {
+		l.judge(throughput, queued())
+	}
+}
+
+func (l *limiter) judge(throughput float64, queued bool) {
+	const noise = 0.05
+	switch l.try {
+	case tryMore:
+		if throughput < l.throughput*(1+noise) {
+			l.giveUp(tryLess)
 			return
 		}
+	case tryLess:
+		if throughput < l.throughput*(1-noise) {
+			l.giveUp(tryMore)
+			return
+		}
+		throughput = max(throughput, l.throughput*(1-noise/2)) // or it would creep down
 	}
 	l.throughput = throughput
-	if l.rest > 0 {
+	if l.try == tryNothing && l.rest > 0 {
 		l.rest--
 		return
 	}
-	if saturated && l.limit < maxInflight {
-		l.limit = min(maxInflight, l.limit*5/4)
-		l.raised = true
+	if !queued {
+		l.try = tryNothing
+		return
+	}
+	l.start()
+}
+
+// giveUp goes back to the limit before the try.
+func (l *limiter) giveUp(next try) {
+	l.limit, l.try, l.next, l.rest = l.before, tryNothing, next, limitRest
+}
+
+// start tries the next limit, in the direction that succeeded last.
+func (l *limiter) start() {
+	if l.try == tryNothing {
+		l.try = l.next
+	}
+	l.before = l.limit
+	if l.try == tryMore {
+		l.limit = min(maxInflight, l.limit+max(2, l.limit/2))
+	} else {
+		l.limit = max(minInflight, l.limit-max(1, l.limit/4))
+	}
+	if l.limit == l.before {
+		l.giveUp(-l.try)
 	}
 }

@@ -271,7 +271,6 @@ func (e *Engine) lookOverLocked(now time.Time) {
 			delete(e.listed, directory)
 		}
 	}
-	e.limiter.adapt(now, e.queuedLocked())
 }
 
 // agesLocked tells whether a ready frame should be confirmed before it is
