@@ -311,9 +311,15 @@ func (e *Engine) Shutdown(patience time.Duration) error {
 		f.readers = 0
 		e.settleLocked(f)
 	}
-	deadline := time.AfterFunc(patience, e.idle.Broadcast)
+	patient := true
+	deadline := time.AfterFunc(patience, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		patient = false
+		e.idle.Broadcast()
+	})
 	defer deadline.Stop()
-	for started := time.Now(); e.jobs > 0 && time.Since(started) < patience; {
+	for e.jobs > 0 && patient {
 		e.idle.Wait()
 	}
 	left := e.jobs
