@@ -17,16 +17,40 @@ type Pattern struct {
 func (s Sequence) Pattern(name string, n int) Pattern {
 	counter := s.Numbers(name)[n]
 	width := s.l.padsOf(s.group)[n].width(name, counter.Run)
+	if width <= 1 && s.sameLength(n) {
+		width = assumedWidth(counter)
+	}
 	return newPattern(name, counter, width)
+}
+
+// sameLength reports whether number n has as many digits in the first name of
+// the sequence as in the last.
+func (s Sequence) sameLength(n int) bool {
+	length := func(name string) int {
+		counter := s.Numbers(name)[n]
+		return counter.End - counter.Start
+	}
+	return length(s.Name(0)) == length(s.Name(s.Len()-1))
 }
 
 // PatternOf returns the pattern of name along counter, going by the name only.
 func PatternOf(name string, counter Counter) Pattern {
-	width := 1
-	if digits := counter.End - counter.Start; name[counter.Start] == '0' {
-		width = digits
+	width := assumedWidth(counter)
+	if name[counter.Start] == '0' {
+		width = counter.End - counter.Start
 	}
 	return newPattern(name, counter, width)
+}
+
+// assumedWidth is the padding of a number that shows none, such as the 1001 that
+// shots begin with: four digits and more are taken for padded to that width, as
+// everybody would write it. It names a pattern; no successor depends on it.
+func assumedWidth(counter Counter) int {
+	const padded = 4
+	if digits := counter.End - counter.Start; digits >= padded {
+		return digits
+	}
+	return 1
 }
 
 func newPattern(name string, counter Counter, width int) Pattern {
