@@ -18,7 +18,7 @@ import (
 
 // patience is how long anything that must happen may take on a busy machine.
 // Nothing is measured by it.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // eventually waits until condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
