@@ -41,11 +41,14 @@ var contract = []struct {
 	{"running a program", checkExecution},
 
 	{"writing into frames", checkWrite},
+	{"writing into mappings", checkMappedWrite},
 	{"appending", checkAppend},
 	{"truncating", checkTruncate},
 	{"creating", checkCreate},
 	{"replacing by rename", checkReplace},
 	{"deleting while open", checkDelete},
+	{"copying", checkCopy},
+	{"exchanging", checkRenameFlags},
 	{"snapshots of readers", checkSnapshot},
 
 	{"changed at the source", checkChangedAtSource},

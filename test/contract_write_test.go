@@ -173,3 +173,63 @@ func checkSnapshot(t *testing.T, s *site) {
 	must(t, writer.Close())
 	s.everywhere(t, name, want)
 }
+
+// checkMappedWrite writes through a shared mapping.
+func checkMappedWrite(t *testing.T, s *site) {
+	s.eachState(t, "mapwritten", func(t *testing.T, name string, old []byte) {
+		want := slices.Clone(old)
+		patch := content("patch", 9_000)
+		copy(want[70_000:], patch)
+		file := openFile(t, s.at(name), os.O_RDWR)
+		mapping, err := unix.Mmap(int(file.Fd()), 0, len(old), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			t.Fatalf("map for writing: %v", err)
+		}
+		sameBytes(t, mapping, old, "the mapping before")
+		copy(mapping[70_000:], patch)
+		must(t, unix.Msync(mapping, unix.MS_SYNC))
+		must(t, unix.Munmap(mapping))
+		must(t, file.Close())
+		s.everywhere(t, name, want)
+	})
+}
+
+// checkCopy copies a ready frame by the calls that cp(1) and file managers use.
+func checkCopy(t *testing.T, s *site) {
+	seq := makeSequence(t, s.backing, "copied", siteFrames, frameSize)
+	next := seq.leadTo(s.mount)
+	copies := map[string]func(from, to int) (int, error){
+		"copy_file_range": func(from, to int) (int, error) { return unix.CopyFileRange(from, nil, to, nil, frameSize, 0) },
+		"sendfile":        func(from, to int) (int, error) { return unix.Sendfile(to, from, nil, frameSize) },
+	}
+	for how, copyOnce := range copies {
+		from := openFile(t, s.at(seq.name(next)), os.O_RDONLY)
+		to := openFile(t, s.at("copied/by "+how), os.O_WRONLY|os.O_CREATE)
+		for done := 0; done < frameSize; {
+			n, err := copyOnce(int(from.Fd()), int(to.Fd()))
+			if err != nil || n == 0 {
+				t.Fatalf("%s after %d bytes: %d, %v", how, done, n, err)
+			}
+			done += n
+		}
+		must(t, to.Close())
+		s.everywhere(t, "copied/by "+how, seq.frames[next])
+	}
+}
+
+// checkRenameFlags exchanges two frames, and refuses to replace one.
+func checkRenameFlags(t *testing.T, s *site) {
+	if s.slow {
+		return // the model of a server knows no flags
+	}
+	seq := makeSequence(t, s.backing, "exchanged", siteFrames, frameSize, frameSize+1)
+	next := seq.leadTo(s.mount)
+	a, b := seq.name(next), seq.name(next+1)
+	must(t, unix.Renameat2(unix.AT_FDCWD, s.at(a), unix.AT_FDCWD, s.at(b), unix.RENAME_EXCHANGE))
+	s.everywhere(t, a, seq.frames[next+1])
+	s.everywhere(t, b, seq.frames[next])
+	if err := unix.Renameat2(unix.AT_FDCWD, s.at(a), unix.AT_FDCWD, s.at(b), unix.RENAME_NOREPLACE); !errors.Is(err, unix.EEXIST) {
+		t.Errorf("rename that must not replace: %v", err)
+	}
+	s.everywhere(t, b, seq.frames[next])
+}

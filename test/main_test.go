@@ -56,6 +56,12 @@ func runAll(m *testing.M) (status int, err error) {
 	} else {
 		defer os.RemoveAll(memoryDir)
 	}
+	// Other users come here too.
+	for _, dir := range []string{base, memoryDir} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return 0, err
+		}
+	}
 	// t.TempDir makes its directories there.
 	os.Setenv("TMPDIR", base)
 	program = filepath.Join(base, "reelahead")
