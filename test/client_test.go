@@ -9,8 +9,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +25,7 @@ func runClient(role string, args []string) int {
 	var err error
 	switch role {
 	case "play":
-		err = playSums(args)
+		err = playSums(args, os.ReadFile)
 	case "read":
 		err = readToEnd(args[0])
 	case "tick":
@@ -81,7 +83,7 @@ func (s *sequence) writeSums() string {
 }
 
 // playSums reads the frames of a directory in the order of a file of sums.
-func playSums(args []string) error {
+func playSums(args []string, read func(path string) ([]byte, error)) error {
 	dir, sums := args[0], args[1]
 	text, err := os.ReadFile(sums)
 	if err != nil {
@@ -89,7 +91,7 @@ func playSums(args []string) error {
 	}
 	for line := range bytes.Lines(text) {
 		sum, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
-		got, err := os.ReadFile(filepath.Join(dir, string(name)))
+		got, err := read(filepath.Join(dir, string(name)))
 		if err != nil {
 			return err
 		}
@@ -100,14 +102,33 @@ func playSums(args []string) error {
 	return nil
 }
 
-// readWithTicks plays while a timer interrupts it every few milliseconds, as
-// profilers and some players do to themselves.
+// readWithTicks plays in a thread that gets a signal every few milliseconds, as
+// profilers and the timers of some players give.
 func readWithTicks(args []string) error {
 	ticks := make(chan os.Signal, 1)
 	signal.Notify(ticks, syscall.SIGALRM)
-	every := unix.Timeval{Usec: 3000}
-	if _, err := unix.Setitimer(unix.ItimerReal, unix.Itimerval{Interval: every, Value: every}); err != nil {
-		return err
+	runtime.LockOSThread()
+	process, thread := os.Getpid(), unix.Gettid()
+	go func() {
+		for range time.Tick(3 * time.Millisecond) {
+			_ = unix.Tgkill(process, thread, unix.SIGALRM)
+		}
+	}()
+	return playSums(args, readWhole)
+}
+
+// readWhole reads a file with one call that must give all of it, as some
+// players do. Unlike package os it does not try again after EINTR.
+func readWhole(path string) ([]byte, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return playSums(args)
+	defer unix.Close(fd)
+	whole := make([]byte, 8<<20)
+	n, err := unix.Read(fd, whole)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return whole[:n], nil
 }
