@@ -232,6 +232,7 @@ func (m *Mount) abortConnection() bool {
 // Close frees everything after the mount is gone. It reports what could not be
 // freed.
 func (m *Mount) Close() error {
+	m.fs.releaseAll()
 	err := m.engine.Shutdown(shutdownPatience)
 	m.source.Close()
 	return err

@@ -316,6 +316,25 @@ func (fs *fileSystem) giveTo(header *fuse.InHeader, parent *node, chown func(uid
 	return chown(int(header.Uid), gid)
 }
 
+// releaseAll ends the handles whose RELEASE the kernel will not send any more: the
+// connection was aborted, or the last close met the unmount.
+func (fs *fileSystem) releaseAll() {
+	fs.mu.Lock()
+	var left []uint64
+	for id := range fs.handles {
+		left = append(left, id)
+	}
+	fs.mu.Unlock()
+	for _, id := range left {
+		release := &fuse.ReleaseIn{Fh: id}
+		if _, ok := fs.handleOf(id).(*directoryHandle); ok {
+			fs.ReleaseDir(release)
+		} else {
+			fs.Release(nil, release)
+		}
+	}
+}
+
 // Release ends a handle; the last one of a node ends its mode.
 func (fs *fileSystem) Release(cancel <-chan struct{}, input *fuse.ReleaseIn) {
 	h, _ := fs.takeHandle(input.Fh).(*handle)
