@@ -180,6 +180,12 @@ func TestDroppedFramesLeaveThePolicy(t *testing.T) {
 				dropped.Release()
 			}
 		},
+		"Pin and Drop": func(s *Store, f *Frame) {
+			held := s.Lookup(f.Path)
+			s.Pin(held)
+			s.Drop(held)
+			held.Release()
+		},
 	}
 	for name, drop := range drops {
 		store, _ := newStore(t, 64, 50) // 31 frames may be kept

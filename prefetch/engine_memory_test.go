@@ -33,7 +33,7 @@ func (r *rig) starved(name string) bool {
 }
 
 func TestStarvedFetchesAreTriedAgainWhenRoomComes(t *testing.T) {
-	r := newRig(t, Config{Validity: time.Hour, CacheSize: 4 * mib, Ahead: 2, BehindPercent: 50})
+	r := newRig(t, Config{Validity: time.Hour, CacheSize: 4 * mib, Ahead: 1, BehindPercent: 50})
 	names := r.frames("f%04d.exr", 1, 12, mib)
 	held := r.hog(1, names)
 	if len(held) < 3 {
@@ -54,7 +54,7 @@ func TestStarvedFetchesAreTriedAgainWhenRoomComes(t *testing.T) {
 }
 
 func TestReaderIsServedByTheSourceWhenTheCacheIsHeld(t *testing.T) {
-	r := newRig(t, Config{Validity: time.Hour, CacheSize: 4 * mib, Ahead: 2, BehindPercent: 50})
+	r := newRig(t, Config{Validity: time.Hour, CacheSize: 4 * mib, Ahead: 1, BehindPercent: 50})
 	names := r.frames("f%04d.exr", 1, 12, mib)
 	held := r.hog(1, names)
 	for _, name := range names[1+len(held):] {
