@@ -87,7 +87,7 @@ func TestTimerSignals(t *testing.T) {
 	for _, passthrough := range []string{"auto", "off"} {
 		t.Run("passthrough "+passthrough, func(t *testing.T) {
 			backing := memory(t)
-			source, _ := slowNAS(t, backing, "--rtt", "10ms", "--bandwidth", "40MB/s", "--stream-bandwidth", "20MB/s")
+			source, _ := slowNAS(t, backing, "--rtt", "10ms", "--bandwidth", "20MB/s", "--stream-bandwidth", "10MB/s")
 			m := mountOver(t, source, "--cache-size", "64MiB", "--passthrough", passthrough)
 			seq := makeSequence(t, backing, "show", 8, frameSize)
 			cmd, said := client(t, "tick", m.at(seq.dir), seq.writeSums())
