@@ -51,14 +51,16 @@ func TestReclaimTakesNothingWhereThereIsRoom(t *testing.T) {
 }
 
 func TestReclaimOfAFrameThatIsRead(t *testing.T) {
-	store, _ := newStore(t, 8, 100)
+	store, _ := newStore(t, 16, 100)
 	for i := range 8 {
+		pin(t, store, fmt.Sprintf("window%d", i))
 		keep(t, store, fmt.Sprintf("f%d", i))
 	}
 	held := store.Lookup("f0")
 	if !store.Reclaim(page) {
 		t.Error("no room, although seven frames are not in use")
 	}
+	// f0 went first, but is in use; so f1 had to go too.
 	if got := present(store, "f0", "f1", "f2"); !slices.Equal(got, []string{"f2"}) {
 		t.Errorf("%q left of three, want the third", got)
 	}
