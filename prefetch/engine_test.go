@@ -121,6 +121,27 @@ func TestSkippedFramesAreCancelled(t *testing.T) {
 	}
 }
 
+func TestSeekCancelsTheOldWindow(t *testing.T) {
+	r := newRig(t, Config{Validity: time.Hour, Ahead: 6, BehindPercent: 50})
+	names := r.frames("f%04d.exr", 1, 400, 4*kib)
+	r.play(1, names[:4]...)
+	r.becomesReady(names[4:9]...)
+	next := 60
+	r.eventually("nothing is expected any more where the reader was before it sought away", func() bool {
+		r.open(1, names[next])
+		next++
+		time.Sleep(20 * time.Millisecond)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, name := range names[4:9] {
+			if r.fetches[name] != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func TestProbesHexadecimalWithoutAListing(t *testing.T) {
 	cases := []struct {
 		name       string

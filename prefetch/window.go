@@ -13,6 +13,9 @@ import (
 // frames it is expected to open next.
 type stream struct {
 	id       StreamID
+	reader   Reader
+	dir      string    // of its latest open
+	before   time.Time // of the open before its latest
 	locked   bool
 	proven   bool
 	last     time.Time // of its latest open
@@ -64,8 +67,10 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 	}
 	prediction := e.predictor.Open(reader, name, e, e.reach)
 	if s := e.streamLocked(prediction); s != nil {
+		s.reader, s.dir = reader, parentOf(name)
 		s.advance(name, now, !ready, frame)
 		e.followLocked(s, prediction, now)
+		e.leaveLocked(s, now)
 		confirmed = s.locked
 		// A known listing is read again when its directory has changed.
 		e.wantListingsLocked([]string{parentOf(name)})
@@ -87,6 +92,26 @@ func (e *Engine) streamLocked(p Prediction) *stream {
 	return s
 }
 
+// leaveLocked cancels what the reader of s was expected to open where it was
+// before: it sought away. It has when it has gone on twice in s while it left out
+// several opens there; a reader that takes turns between places leaves out none.
+func (e *Engine) leaveLocked(s *stream, now time.Time) {
+	for id, old := range e.streams {
+		if old == s || old.reader != s.reader || old.dir != s.dir || len(old.wants) == 0 || !old.last.Before(s.before) {
+			continue
+		}
+		overdue := max(4*old.interval, tick.Seconds()/4)
+		if now.Sub(old.last).Seconds() < overdue {
+			continue
+		}
+		for _, f := range old.wants {
+			delete(f.wants, id)
+			e.settleLocked(f)
+		}
+		old.wants = nil
+	}
+}
+
 // advance measures the reader: stalled tells that it found its frame not ready.
 func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.Frame) {
 	s.paused = false
@@ -101,7 +126,7 @@ func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.
 			s.interval += (gap - s.interval) / 8
 		}
 	}
-	s.last = now
+	s.before, s.last = s.last, now
 	if frame != nil {
 		s.observe(frame.Size())
 	}
