@@ -336,6 +336,12 @@ func check(o *Options) error {
 }
 
 func checkSource(path string) (string, error) {
+	return checkDirectory("source", path, "is the share mounted?")
+}
+
+// checkDirectory returns the real path of a directory that must be there;
+// remedy says what to do where it is not.
+func checkDirectory(what, path, remedy string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
@@ -343,34 +349,19 @@ func checkSource(path string) (string, error) {
 	info, err := os.Stat(absolute)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("source %s does not exist: is the share mounted?", path)
+		return "", fmt.Errorf("%s %s does not exist: %s", what, path, remedy)
 	case errors.Is(err, unix.ENOTCONN):
-		return "", fmt.Errorf("source %s: %w", path, deadMount(path))
+		return "", fmt.Errorf("%s %s: %w", what, path, deadMount(path))
 	case err != nil:
-		return "", fmt.Errorf("source %s: %w", path, err)
+		return "", fmt.Errorf("%s %s: %w", what, path, err)
 	case !info.IsDir():
-		return "", fmt.Errorf("source %s is not a directory", path)
+		return "", fmt.Errorf("%s %s is not a directory", what, path)
 	}
 	return filepath.EvalSymlinks(absolute)
 }
 
 func checkMountpoint(path string) (string, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(absolute)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("mountpoint %s does not exist: make it first (mkdir -p %s)", path, path)
-	case errors.Is(err, unix.ENOTCONN):
-		return "", fmt.Errorf("mountpoint %s: %w", path, deadMount(path))
-	case err != nil:
-		return "", fmt.Errorf("mountpoint %s: %w", path, err)
-	case !info.IsDir():
-		return "", fmt.Errorf("mountpoint %s is not a directory", path)
-	}
-	absolute, err = filepath.EvalSymlinks(absolute)
+	absolute, err := checkDirectory("mountpoint", path, fmt.Sprintf("make it first (mkdir -p %s)", path))
 	if err != nil {
 		return "", err
 	}

@@ -19,12 +19,11 @@ type stream struct {
 	locked   bool
 	proven   bool
 	last     time.Time // of its latest open
-	opens    int
-	interval float64  // seconds a frame, smoothed, frames left out counted; 0: not known yet
-	next     []string // what was expected at the latest open, in order
-	size     float64  // bytes a frame, smoothed
-	grown    float64  // frames ahead that stalls have asked for
-	ahead    int      // frames asked for now
+	interval float64   // seconds a frame, smoothed, frames left out counted; 0: not known yet
+	next     []string  // what was expected at the latest open, in order
+	size     float64   // bytes a frame, smoothed
+	grown    float64   // frames ahead that stalls have asked for
+	ahead    int       // frames asked for now
 	wants    []*fetch
 	fallback []string // names to probe if none of the guesses exists
 	paused   bool     // idle for long: its frames may go if others need the room
@@ -115,7 +114,6 @@ func (e *Engine) leaveLocked(s *stream, now time.Time) {
 // advance measures the reader: stalled tells that it found its frame not ready.
 func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.Frame) {
 	s.paused = false
-	s.opens++
 	if !s.last.IsZero() {
 		// A player that drops frames opens fewer than pass.
 		passed := 1 + max(0, slices.Index(s.next, name))
