@@ -126,6 +126,17 @@ func (e *Engine) failLocked(f *fetch, err error) {
 	e.finishLocked(f)
 }
 
+// jobEndedLocked counts a job as ended and reports whether the fetch goes on; of
+// one that was given up meanwhile it releases what the last job held.
+func (e *Engine) jobEndedLocked(f *fetch) bool {
+	f.outstanding--
+	if f.phase == phaseGone {
+		e.finishLocked(f)
+		return false
+	}
+	return true
+}
+
 // finishLocked releases what a fetch holds once no job uses it.
 func (e *Engine) finishLocked(f *fetch) {
 	if f.phase != phaseGone || f.outstanding > 0 {
@@ -213,9 +224,7 @@ func (e *Engine) recheckLocked(f *fetch, known cache.Attr) <-chan struct{} {
 		attr, err := e.Stat(f.name)
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		f.outstanding--
-		if f.phase == phaseGone {
-			e.finishLocked(f)
+		if !e.jobEndedLocked(f) {
 			return
 		}
 		if err == nil && !attr.SameContent(known) {
@@ -364,10 +373,8 @@ func (e *Engine) readChunk(f *fetch, chunk int) {
 	err := e.readFull(f.fd, into, offset)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f.outstanding--
 	e.limiter.observe(len(into), time.Now(), e.queuedLocked)
-	if f.phase == phaseGone {
-		e.finishLocked(f)
+	if !e.jobEndedLocked(f) {
 		return
 	}
 	if err != nil {
@@ -415,9 +422,7 @@ func (e *Engine) confirmWhole(f *fetch) {
 	attr, err := e.Stat(f.name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f.outstanding--
-	if f.phase == phaseGone {
-		e.finishLocked(f)
+	if !e.jobEndedLocked(f) {
 		return
 	}
 	if err == nil && (!attr.SameContent(f.frame.Attr()) || e.Writing(attr.Dev, attr.Ino)) {
@@ -446,10 +451,8 @@ func (e *Engine) reconfirm(f *fetch) {
 	attr, err := e.Stat(f.name)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f.outstanding--
 	f.confirming = false
-	if f.phase == phaseGone {
-		e.finishLocked(f)
+	if !e.jobEndedLocked(f) {
 		return
 	}
 	if err == nil && attr.SameContent(f.frame.Attr()) {
