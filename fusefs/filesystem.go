@@ -32,6 +32,7 @@ type fileSystem struct {
 	log         zerolog.Logger
 	readers     readerTable
 	opens       openCounters
+	record      *record // nil: opens are not written down
 	started     time.Time
 
 	mu         sync.Mutex
@@ -49,6 +50,7 @@ type fileSystem struct {
 
 type openCounters struct {
 	all, ready, inflight, cold atomic.Int64
+	expected                   atomic.Int64
 	bytesRead                  atomic.Int64
 	daemonReads                atomic.Int64
 }

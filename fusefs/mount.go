@@ -27,9 +27,10 @@ type Options struct {
 	Source        string // directory to show
 	Mountpoint    string // where; may be Source itself
 	ReadOnly      bool
-	AllowOther    bool // other users may use the mount, by the files' mode bits
-	AllowNonEmpty bool // the mount may hide files
-	Passthrough   bool // let the kernel read by itself where it can
+	AllowOther    bool   // other users may use the mount, by the files' mode bits
+	AllowNonEmpty bool   // the mount may hide files
+	Passthrough   bool   // let the kernel read by itself where it can
+	Record        string // file to write all opens for reading to; "": none
 	Engine        prefetch.Config
 }
 
@@ -74,7 +75,15 @@ func New(options Options) (*Mount, error) {
 		return nil, err
 	}
 	m := &Mount{fs: newFileSystem(options, engine, source), engine: engine, source: source, served: make(chan struct{})}
-	if err := m.mount(); err != nil {
+	if options.Record != "" {
+		// Opened before the mount may cover it, so that writing never comes here.
+		m.fs.record, err = startRecord(options.Record, m.fs.started, options.Engine.Log)
+	}
+	if err == nil {
+		err = m.mount()
+	}
+	if err != nil {
+		m.fs.record.close()
 		engine.Shutdown(0)
 		source.Close()
 		return nil, err
@@ -233,6 +242,7 @@ func (m *Mount) abortConnection() bool {
 // freed.
 func (m *Mount) Close() error {
 	m.fs.releaseAll()
+	m.fs.record.close()
 	err := m.engine.Shutdown(shutdownPatience)
 	m.source.Close()
 	return err

@@ -25,6 +25,9 @@ type attempt struct {
 	writer bool
 	lease  frameLease // nil: the source serves
 	fd     int        // of the source, -1 while it was not needed
+	// Of an open for reading: whether it was predicted, and where it is recorded.
+	expected bool
+	recorded *recordedOpen
 	// retell: the kernel believes attributes that are not those of what it is
 	// about to read. It must ask again before an application stats the file.
 	retell bool
@@ -49,8 +52,10 @@ func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse
 		fs.countWriter(n.key, +1)
 		fs.engine.Changed(file, n.key.dev, n.key.ino)
 	} else {
+		reader := fs.readers.reader(input.Pid)
+		a.recorded = fs.record.came(reader, file)
 		waiter := newWaiter(cancel, input.Pid)
-		a.lease = fs.engine.Open(fs.readers.reader(input.Pid), file, waiter.giveUp)
+		a.lease, a.expected = fs.engine.Open(reader, file, waiter.giveUp)
 		waiter.stop()
 	}
 	h, err := fs.finishOpen(a, out)
@@ -59,7 +64,8 @@ func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse
 		return status(err)
 	}
 	if !a.writer {
-		fs.countOpen(h)
+		how := fs.countOpen(h, a.expected)
+		fs.record.answered(a.recorded, how, a.expected)
 	}
 	return fuse.OK
 }
@@ -245,26 +251,37 @@ func (fs *fileSystem) abandon(a *attempt) {
 	}
 	if a.writer {
 		fs.countWriter(a.node.key, -1)
+	} else {
+		fs.record.answered(a.recorded, "", false)
 	}
 }
 
-func (fs *fileSystem) countOpen(h *handle) {
+// countOpen counts an open for reading and returns how it was served.
+func (fs *fileSystem) countOpen(h *handle, expected bool) served {
 	fs.mu.Lock()
 	how := h.node.mode
 	fs.mu.Unlock()
 	fs.opens.all.Add(1)
+	if expected {
+		fs.opens.expected.Add(1)
+	}
 	switch {
-	case h.lease == nil || how == modeSource:
+	case h.lease == nil:
 		fs.opens.cold.Add(1)
+		return servedCold
+	case how == modeSource:
+		fs.opens.cold.Add(1)
+		return servedSource
 	case h.lease.Source < 0:
 		fs.opens.ready.Add(1)
 		if how == modeMemory {
 			// Reads of the kernel's are not seen here: a player reads a frame whole.
 			fs.opens.bytesRead.Add(h.lease.Frame.Size())
 		}
-	default:
-		fs.opens.inflight.Add(1)
+		return servedReady
 	}
+	fs.opens.inflight.Add(1)
+	return servedInflight
 }
 
 // Create makes a file and opens it for its owner, the caller.

@@ -21,6 +21,7 @@ type Status struct {
 	OpensReady    int64 `json:"opens_ready"`    // the whole file was in the cache
 	OpensInflight int64 `json:"opens_inflight"` // it was on its way
 	OpensCold     int64 `json:"opens_cold"`     // served by the source
+	OpensExpected int64 `json:"opens_expected"` // predicted at least one open before
 
 	// BytesRead counts what applications read through this process, and a ready
 	// frame that is read past it as read once, whole, at each open.
@@ -52,6 +53,7 @@ func (fs *fileSystem) status() Status {
 		OpensReady:         fs.opens.ready.Load(),
 		OpensInflight:      fs.opens.inflight.Load(),
 		OpensCold:          fs.opens.cold.Load(),
+		OpensExpected:      fs.opens.expected.Load(),
 		BytesRead:          fs.opens.bytesRead.Load(),
 		BytesFetched:       c.BytesFetched,
 		BytesSource:        c.BytesSource,

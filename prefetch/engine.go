@@ -138,10 +138,11 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 // source. giveUp ends the wait for the source's answer.
 //
 // What it returns is what the source has now, or had at most the validity time
-// ago.
-func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) *Lease {
+// ago. expected tells that the open was predicted, at least one open before it,
+// as one of those that come next, whether or not its fetch has come that far.
+func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) (lease *Lease, expected bool) {
 	if e.config.Disabled {
-		return nil
+		return nil, false
 	}
 	arrived := time.Now()
 	frame := e.store.Lookup(name)
@@ -149,17 +150,17 @@ func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) *Lease
 		frame.Release()
 		frame = nil
 	}
-	f, confirmed := e.train(reader, name, frame, arrived)
+	f, confirmed, expected := e.train(reader, name, frame, arrived)
 	if frame != nil {
 		if f == nil && frame.Ready() {
-			return &Lease{Frame: frame, Source: -1}
+			return &Lease{Frame: frame, Source: -1}, expected
 		}
 		frame.Release()
 	}
 	if f == nil && !confirmed {
-		return nil
+		return nil, expected
 	}
-	return e.join(f, name, arrived, giveUp)
+	return e.join(f, name, arrived, giveUp), expected
 }
 
 // confirm makes sure that a frame is still what the source has, asking it if

@@ -137,7 +137,7 @@ func (r *rig) open(reader Reader, name string) served {
 
 func (r *rig) read(reader Reader, name string) (served, []byte) {
 	r.t.Helper()
-	lease := r.Open(reader, name, nil)
+	lease, _ := r.Open(reader, name, nil)
 	if lease == nil {
 		return fromSource, nil
 	}

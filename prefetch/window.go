@@ -15,6 +15,8 @@ type stream struct {
 	id       StreamID
 	reader   Reader
 	dir      string    // of its latest open
+	at       string    // what it opened then
+	foreseen bool      // and whether that was expected
 	before   time.Time // of the open before its latest
 	locked   bool
 	proven   bool
@@ -48,13 +50,15 @@ const (
 // train tells the predictor of an open and brings the stream's window up to
 // date. frame is what the store has for name. It returns the fetch under way
 // for name, with the caller counted as its reader, unless the frame is ready,
-// and whether the open belongs to a stream whose direction is confirmed.
-func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.Time) (f *fetch, confirmed bool) {
+// whether the open belongs to a stream whose direction is confirmed, and
+// whether it was expected.
+func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.Time) (f *fetch, confirmed, expected bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, false
+		return nil, false, false
 	}
+	expected = e.expectedLocked(reader, name)
 	ready := frame != nil && frame.Ready()
 	if ready {
 		frame.MarkOpened()
@@ -66,7 +70,7 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 	}
 	prediction := e.predictor.Open(reader, name, e, e.reach)
 	if s := e.streamLocked(prediction); s != nil {
-		s.reader, s.dir = reader, parentOf(name)
+		s.reader, s.dir, s.at, s.foreseen = reader, parentOf(name), name, expected
 		s.advance(name, now, !ready, frame)
 		e.followLocked(s, prediction, now)
 		e.leaveLocked(s, now)
@@ -75,7 +79,25 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 		e.wantListingsLocked([]string{parentOf(name)})
 	}
 	e.pumpLocked()
-	return f, confirmed
+	return f, confirmed, expected
+}
+
+// expectedLocked tells whether reader was expected to open name now: it is wanted
+// by a stream, or was within the window of one of the reader's streams, should
+// its fetch have failed. Opening a file again is as expected as the first time.
+func (e *Engine) expectedLocked(reader Reader, name string) bool {
+	if f := e.fetches[name]; f != nil && len(f.wants) > 0 {
+		return true
+	}
+	for _, s := range e.streams {
+		if s.reader != reader {
+			continue
+		}
+		if s.foreseen && s.at == name || slices.Contains(s.next[:min(len(s.next), s.ahead)], name) {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Engine) streamLocked(p Prediction) *stream {

@@ -197,6 +197,7 @@ type counters struct {
 	OpensReady         int64  `json:"opens_ready"`
 	OpensInflight      int64  `json:"opens_inflight"`
 	OpensCold          int64  `json:"opens_cold"`
+	OpensExpected      int64  `json:"opens_expected"`
 	BytesRead          int64  `json:"bytes_read"`
 	BytesFetched       int64  `json:"bytes_fetched"`
 	BytesSource        int64  `json:"bytes_source"`

@@ -39,6 +39,7 @@ type mountFlags struct {
 	logLevel      string
 	logFormat     string
 	logFile       string
+	record        string
 	daemon        bool
 	options       []string
 }
@@ -81,6 +82,7 @@ its files are in use.`,
 	f.StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&flags.logFormat, "log-format", "console", "console or json")
 	f.StringVar(&flags.logFile, "log-file", "", "write the log there instead of standard error")
+	f.StringVar(&flags.record, "record", "", "write every open for reading to this file, for \"reelahead predict --trace\"")
 	f.BoolVar(&flags.daemon, "daemon", false, "return once the mount answers and go on in the background")
 	f.StringArrayVarP(&flags.options, "options", "o", nil, "the flags above as mount(8) gives them: name[=value],…")
 	return cmd
@@ -236,6 +238,7 @@ func (m *mountFlags) mountOptions(source, mountpoint string) (fusefs.Options, er
 		AllowOther:    m.allowOther,
 		AllowNonEmpty: m.allowNonEmpty,
 		Passthrough:   m.passthrough == "auto",
+		Record:        m.record,
 		Engine: prefetch.Config{
 			CacheSize:     size,
 			Ahead:         ahead,

@@ -39,7 +39,10 @@ With --trace, read events, one a line, fields separated by tabs:
 
 and print for each open what that reader is expected to open next. PATH is
 relative to --root, a real directory; its files may be empty. It is the same
-predictor that a mount uses.
+predictor that a mount uses. What follows on a line is ignored, as are empty
+lines and those that begin with #, so what "reelahead mount --record" wrote is a
+trace. In READER and PATH, \011 is a tab, \012 a newline, \015 a carriage
+return and \134 a backslash.
 
 Exit status: 0 predicted or explained, 1 a directory or the trace cannot be
 read, 64 wrong command line.`,
@@ -168,9 +171,6 @@ func (t *traceReplay) run(input io.Reader, name string) error {
 	number := 0
 	for lines.Scan() {
 		number++
-		if lines.Text() == "" {
-			continue
-		}
 		if err := t.event(lines.Text()); err != nil {
 			return fmt.Errorf("%s, line %d: %w", name, number, err)
 		}
@@ -182,29 +182,26 @@ func (t *traceReplay) run(input io.Reader, name string) error {
 }
 
 func (t *traceReplay) event(line string) error {
-	fields := strings.SplitN(line, "\t", 3)
-	if len(fields) < 3 || fields[1] == "" || fields[2] == "" {
-		return fmt.Errorf("want open or hint, reader and path, separated by tabs, not %q", line)
+	event, ok, err := prefetch.ParseTraceLine(line)
+	if err != nil || !ok {
+		return err
 	}
-	file := path.Clean(fields[2])
+	file := path.Clean(event.Path)
 	if !filepath.IsLocal(file) || file == "." {
-		return fmt.Errorf("path %q is not inside --root", fields[2])
+		return fmt.Errorf("path %q is not inside --root", event.Path)
 	}
-	reader, ok := t.readers[fields[1]]
-	if !ok {
+	reader, known := t.readers[event.Reader]
+	if !known {
 		reader = prefetch.Reader(len(t.readers) + 1)
-		t.readers[fields[1]] = reader
+		t.readers[event.Reader] = reader
 	}
-	switch fields[0] {
-	case "hint":
+	if event.Kind == "hint" {
 		t.predictor.Hint(reader, 1, []string{file})
 		return nil
-	case "open":
-		prediction := t.predictor.Open(reader, file, t.dirs, t.count)
-		next := t.predictor.ReaderNext(reader, prediction, t.dirs, t.count)
-		return t.print(tracePrediction{fields[1], fields[2], append([]string{}, next...)})
 	}
-	return fmt.Errorf("unknown event %q: want open or hint", fields[0])
+	prediction := t.predictor.Open(reader, file, t.dirs, t.count)
+	next := t.predictor.ReaderNext(reader, prediction, t.dirs, t.count)
+	return t.print(tracePrediction{event.Reader, event.Path, append([]string{}, next...)})
 }
 
 func listOrNone(names []string) string {

@@ -113,6 +113,27 @@ func TestPredictTrace(t *testing.T) {
 	}
 }
 
+// TestPredictRecord reads what a mount writes: more columns, comments, and names
+// of any bytes.
+func TestPredictRecord(t *testing.T) {
+	root := folder(t, "a\tb 1.exr", "a\tb 2.exr", "c\\1.exr", "c\\2.exr")
+	input := strings.Join([]string{
+		"# ffmpeg 5.1",
+		"",
+		"open\t812\t" + `a\011b 1.exr` + "\tcold\tunexpected\t0.001000",
+		"open\t812\t" + `c\1341.exr` + "\tready\texpected\t0.002000",
+	}, "\n")
+	want := strings.Join([]string{
+		`{"reader":"812","open":"a\tb 1.exr","next":["a\tb 2.exr"]}`,
+		`{"reader":"812","open":"c\\1.exr","next":["c\\2.exr"]}`,
+		"",
+	}, "\n")
+	out, err := predictIn(t, input, "--trace", "-", "--root", root, "--json")
+	if err != nil || out != want {
+		t.Errorf("%v, got\n%swant\n%s", err, out, want)
+	}
+}
+
 func TestPredictErrors(t *testing.T) {
 	root := folder(t, "a.1.exr")
 	file := filepath.Join(root, "a.1.exr")

@@ -127,7 +127,7 @@ func printStatus(out io.Writer, s fusefs.Status) error {
 		how = "by the daemon (no passthrough: it needs root and Linux 6.9)"
 	}
 	line("ready frames read", "%s", how)
-	line("opens", "%d: %d ready, %d in flight, %d cold", s.Opens, s.OpensReady, s.OpensInflight, s.OpensCold)
+	line("opens", "%d: %d ready, %d in flight, %d cold; %d were expected", s.Opens, s.OpensReady, s.OpensInflight, s.OpensCold, s.OpensExpected)
 	line("read", "%s by applications, %s from the source", bytes(s.BytesRead), bytes(s.BytesSource))
 	line("fetched", "%s, %s of it never read", bytes(s.BytesFetched), bytes(s.BytesFetchedUnread))
 	line("cache", "%s of %s, at most %s", bytes(s.CacheBytes), bytes(s.CacheLimit), bytes(s.CacheBytesPeak))

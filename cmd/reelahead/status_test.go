@@ -13,7 +13,7 @@ func TestStatusTable(t *testing.T) {
 	var out bytes.Buffer
 	if err := printStatus(&out, fusefs.Status{
 		Source: "/nas/show", Mountpoint: "/show", Passthrough: true,
-		Opens: 10, OpensReady: 7, OpensInflight: 2, OpensCold: 1,
+		Opens: 10, OpensReady: 7, OpensInflight: 2, OpensCold: 1, OpensExpected: 8,
 		BytesRead: 3 << 30, BytesSource: 5 << 20, BytesFetched: 4 << 20, BytesFetchedUnread: 1 << 20,
 		CacheBytes: 1 << 30, CacheBytesPeak: 2 << 30, CacheLimit: 4 << 30, SourceErrors: 3,
 		Streams: []prefetch.StreamStatus{
@@ -24,7 +24,7 @@ func TestStatusTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, words := range []string{
-		"/nas/show", "by the kernel", "10: 7 ready, 2 in flight, 1 cold", "3.0 GiB", "1.0 GiB of 4.0 GiB, at most 2.0 GiB", "3 errors",
+		"/nas/show", "by the kernel", "10: 7 ready, 2 in flight, 1 cold; 8 were expected", "3.0 GiB", "1.0 GiB of 4.0 GiB, at most 2.0 GiB", "3 errors",
 		"reel1/shot.%04d.exr step -2 at shot.0100.exr, 24.0 files/s, 5 of 12 ahead", "a.%d.dpx step +1 at a.9.dpx, paused",
 	} {
 		if !strings.Contains(out.String(), words) {
