@@ -161,8 +161,8 @@ func (c *Comparison) run(ctx context.Context, config CompareConfig, side Side, r
 // mergeReports sums up the runs of one side; there is at least one.
 func mergeReports(runs []*Report) *Report {
 	total := *runs[0]
-	total.PerClient, total.Failures, total.rows, total.account = []ClientReport{}, []Failure{}, nil, newAccount(0)
-	total.account.merge(runs[0].account)
+	total.PerClient, total.Drops, total.Failures, total.rows, total.latency = []ClientReport{}, []Drop{}, []Failure{}, nil, newLatencies()
+	total.latency.merge(runs[0].latency)
 	for _, run := range runs[1:] {
 		total.FramesDue += run.FramesDue
 		total.FramesOnTime += run.FramesOnTime
@@ -175,9 +175,10 @@ func mergeReports(runs []*Report) *Report {
 		total.Stalls += run.Stalls
 		total.StallMS += run.StallMS
 		total.FirstFrameMS = max(total.FirstFrameMS, run.FirstFrameMS)
-		total.account.merge(run.account)
+		total.LongestRun = max(total.LongestRun, run.LongestRun)
+		total.latency.merge(run.latency)
 	}
-	total.Latency = total.account.latency()
+	total.Latency, total.Histograms = total.latency.report(), total.latency.encode()
 	if total.Seconds > 0 {
 		total.Throughput = float64(total.Bytes) / total.Seconds
 	}

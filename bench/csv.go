@@ -42,7 +42,7 @@ func csvRow(client int, row Row) []string {
 	if row.Due > 0 {
 		cells[5] = ms(row.Due)
 	}
-	if row.Result != outcomeSkipped {
+	if row.Result != OutcomeSkipped {
 		copy(cells[6:], []string{
 			ms(row.Began), ms(row.Done), ms(row.Open), ms(row.Read), ms(row.Close), strconv.FormatInt(row.Bytes, 10),
 		})

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -56,7 +57,12 @@ func newProgram(order Order, frames int) *program {
 }
 
 // len is how many frames are played in all passes.
-func (p *program) len() int { return len(p.pass) * p.passes }
+func (p *program) len() int {
+	if p.passes > math.MaxInt/len(p.pass) {
+		return math.MaxInt
+	}
+	return len(p.pass) * p.passes
+}
 
 // at returns the index of the frame that is played k-th. k must not decrease
 // from a call to the next in a random order.

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -13,14 +14,23 @@ type PlayConfig struct {
 	// so that with more clients than paths several play the same frames.
 	Paths   []string
 	Clients int // 0: one for each path
+	Threads int // of each client, reading frames at once; 0: one
 
-	Rate      Rate // zero: unpaced, as fast as the frames come
-	Frames    int  // each client plays; 0: all of Order
-	Order     Order
+	Rate     Rate          // zero: unpaced, as fast as the frames come
+	Frames   int           // each client plays; 0: all of Order
+	Duration time.Duration // in place of Frames: so long, Order again and again
+	Order    Order
+	In, Out  *int // the first and last frame number to play; nil: those there are
+
 	Prebuffer int  // frames read before the clock starts, at least 1
-	Queue     int  // frames read and not yet shown, at least 1
+	Queue     int  // frames being read, or read and not yet shown, at least Threads
 	Wait      bool // on a miss the clock waits in place of skipping
 
+	StartAt time.Time     // reading begins then; zero: at once
+	Aligned bool          // all clocks start at once, when every pre-buffer is full
+	Stagger time.Duration // client i begins to read i times as much later
+
+	Reader ReadMode
 	Direct bool  // O_DIRECT
 	Block  int64 // bytes a read(2); 0: the whole frame
 	Size   int64 // bytes of every frame; 0: found out
@@ -29,6 +39,15 @@ type PlayConfig struct {
 	// OnFrame is called by the clients, concurrently, for each frame that has
 	// been dealt with, if set. It must not block.
 	OnFrame func(client int, bytes int64, dropped bool)
+	// OnStart is called before the first frame is read, if set, with a function
+	// that tells what each client is doing. That may be called at any time and
+	// from anywhere but OnFrame.
+	OnStart func(states func() []ClientState)
+
+	// Seams of the tests. source is where a thread of a client gets its frames, in
+	// place of files; nap sleeps in place of clock_nanosleep(2).
+	source func(client int) frameSource
+	nap    func(time.Duration)
 }
 
 // Validate returns an error that says what is wrong with the configuration.
@@ -38,29 +57,33 @@ func (c PlayConfig) Validate() error {
 		return fmt.Errorf("nothing to play: name a directory or a pattern")
 	case c.Clients < 0:
 		return fmt.Errorf("the number of clients can't be negative")
+	case c.Threads < 0:
+		return fmt.Errorf("the number of threads can't be negative")
 	case c.Frames < 0:
 		return fmt.Errorf("the number of frames can't be negative")
+	case c.Duration < 0:
+		return fmt.Errorf("the duration can't be negative")
+	case c.Frames > 0 && c.Duration > 0:
+		return fmt.Errorf("a run ends after a number of frames or a duration, not both")
+	case c.In != nil && c.Out != nil && *c.In > *c.Out:
+		return fmt.Errorf("the in point %d lies behind the out point %d", *c.In, *c.Out)
 	case c.Prebuffer < 1:
 		return fmt.Errorf("the pre-buffer needs at least 1 frame, not %d", c.Prebuffer)
 	case c.Queue < 1:
 		return fmt.Errorf("the queue needs at least 1 frame, not %d", c.Queue)
-	case c.Block < 0:
-		return fmt.Errorf("the block size can't be negative")
-	case c.Direct && c.Block%directAlign != 0:
-		return fmt.Errorf("direct reads take multiples of %d bytes, not blocks of %d", directAlign, c.Block)
+	case c.Rate != Rate{} && c.Threads > c.Queue:
+		return fmt.Errorf("%d threads can't all read with a queue of %d frames: enlarge the queue", c.Threads, c.Queue)
+	case c.Stagger < 0:
+		return fmt.Errorf("clients can't be staggered by a negative time")
+	case c.Aligned && c.Rate == Rate{}:
+		return fmt.Errorf("an unpaced run has no clocks to align")
+	case c.Aligned && c.Stagger > 0:
+		return fmt.Errorf("clients start aligned or staggered, not both")
 	}
-	return c.Order.Validate()
-}
-
-// client plays one stream. Only its own goroutine uses it while it runs.
-type client struct {
-	number   int
-	config   *PlayConfig
-	sequence *Sequence
-	program  *program
-	reader   frameReader
-	playhead playhead
-	account  *account
+	if err := c.Order.Validate(); err != nil {
+		return err
+	}
+	return c.Reader.validate(c.Direct, c.Block)
 }
 
 // Play plays the frames and reports what came in time. Frames that fail are
@@ -70,17 +93,44 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
+	if config.nap == nil {
+		config.nap = nanosleep
+	}
 	clients, err := newClients(&config)
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	var running sync.WaitGroup
+	if !config.StartAt.IsZero() {
+		sleep(ctx, time.Until(config.StartAt))
+	}
+	clock := newTimekeeper(config.Rate, config.nap)
+	playing, stop := context.WithCancel(ctx)
+	defer stop()
+	var ticking, running sync.WaitGroup
+	if config.Rate != (Rate{}) {
+		ticking.Go(func() { clock.tick(playing, config.Rate) })
+	}
 	for _, c := range clients {
-		running.Go(func() { c.play(ctx, began) })
+		c.time = clock
+	}
+	if config.OnStart != nil {
+		config.OnStart(func() []ClientState { return statesOf(clients) })
+	}
+	for _, c := range clients {
+		running.Go(func() { c.run(ctx) })
 	}
 	running.Wait()
-	return newReport(config, clients, ctx.Err() != nil), nil
+	stop()
+	ticking.Wait()
+	return newReport(config, clients, clock, ctx.Err() != nil), nil
+}
+
+func statesOf(clients []*client) []ClientState {
+	states := make([]ClientState, len(clients))
+	for i, c := range clients {
+		states[i] = c.state()
+	}
+	return states
 }
 
 func newClients(config *PlayConfig) ([]*client, error) {
@@ -90,93 +140,90 @@ func newClients(config *PlayConfig) ([]*client, error) {
 		if sequences[i], err = OpenSequence(path); err != nil {
 			return nil, err
 		}
+		if err := sequences[i].trim(config.In, config.Out); err != nil {
+			return nil, err
+		}
 	}
 	number := config.Clients
 	if number == 0 {
 		number = len(config.Paths)
 	}
 	clients := make([]*client, number)
+	var start *gate
+	if config.Aligned {
+		start = &gate{clients: clients}
+	}
 	for i := range clients {
-		sequence := sequences[i%len(sequences)]
-		c := &client{number: i, config: config, sequence: sequence}
-		c.program = newProgram(config.Order, len(sequence.Frames))
-		frames := config.Frames
-		switch {
-		case frames == 0:
-			frames = c.program.len()
-		case frames > c.program.len():
-			return nil, fmt.Errorf("%s: %d frames can't be played of %d: loop, or play fewer", sequence.Pattern, frames, c.program.len())
-		}
-		c.reader = frameReader{direct: config.Direct, block: config.Block, verify: config.Verify, size: sequence.Size}
-		if config.Size != 0 {
-			c.reader.size = config.Size
-		}
-		if err := c.reader.reserve(max(sequence.MaxSize, c.reader.size)); err != nil {
+		var err error
+		if clients[i], err = newClient(config, i, sequences[i%len(sequences)]); err != nil {
 			return nil, err
 		}
-		c.playhead = playhead{rate: config.Rate, frames: frames, prebuffer: config.Prebuffer, queue: config.Queue, wait: config.Wait}
-		c.account = newAccount(frames)
-		clients[i] = c
+		clients[i].gate = start
 	}
 	return clients, nil
 }
 
-func (c *client) play(ctx context.Context, began time.Time) {
-	defer c.reader.release()
-	for ctx.Err() == nil {
-		now := time.Since(began)
-		k, skipped, notBefore, ok := c.playhead.advance(now)
-		for i := k - skipped; i < k; i++ {
-			c.skip(i)
-		}
-		if !ok {
-			return
-		}
-		if notBefore > now {
-			sleep(ctx, notBefore-now)
-			continue
-		}
-		frame := c.sequence.Frames[c.program.at(k)]
-		times, n, err := c.reader.read(frame)
-		row := Row{
-			K: k, Frame: frame, Began: now, Done: times.done.Sub(began),
-			Open: times.open, Read: times.read, Close: times.close, Bytes: n, Err: err,
-		}
-		c.finish(row)
+func newClient(config *PlayConfig, number int, sequence *Sequence) (*client, error) {
+	c := &client{
+		number: number, config: config, sequence: sequence,
+		began: time.Duration(number) * config.Stagger, event: make(chan struct{}, 1),
 	}
+	order, frames := config.Order, config.Frames
+	if config.Duration > 0 {
+		order.Loop = math.MaxInt
+		if frames = math.MaxInt; config.Rate != (Rate{}) {
+			frames = max(config.Rate.Frames(config.Duration), 1)
+		}
+	}
+	c.program = newProgram(order, len(sequence.Frames))
+	switch available := c.program.len(); {
+	case frames == 0 || config.Duration > 0 && frames > available:
+		frames = available
+	case frames > available:
+		return nil, fmt.Errorf("%s: %d frames can't be played of %d: loop, or play fewer", sequence.Pattern, frames, available)
+	}
+	for range max(config.Threads, 1) {
+		source, err := newSource(config, number, sequence)
+		if err != nil {
+			return nil, err
+		}
+		c.sources = append(c.sources, source)
+	}
+	c.playhead = playhead{
+		rate: config.Rate, frames: frames, prebuffer: config.Prebuffer, queue: config.Queue,
+		wait: config.Wait, hold: config.Aligned,
+	}
+	c.account = newAccount(min(frames, maxRowsAtOnce))
+	return c, nil
 }
 
-// finish accounts for a frame that has been read or has failed.
-func (c *client) finish(row Row) {
-	buffering := !c.playhead.started
-	row.Due = c.due(row.K) // before a stall moves it
-	row.Result = c.playhead.finish(row.K, row.Began, row.Done, row.Err == nil)
-	c.account.add(row)
-	if buffering && c.playhead.started {
-		for i := range c.account.rows {
-			c.account.rows[i].Due = c.due(c.account.rows[i].K)
-		}
-	}
-	if c.config.OnFrame != nil {
-		c.config.OnFrame(c.number, row.Bytes, row.Result != outcomeOnTime)
-	}
+// maxRowsAtOnce is how many rows of a client get their room before the run:
+// those of a quarter of an hour at 60 frames a second.
+const maxRowsAtOnce = 1 << 16
+
+// frameSource is where a thread gets its frames. It is used by one thread.
+type frameSource interface {
+	// read reads the frame of a row, whose Began is now, and fills in its times,
+	// bytes and error.
+	read(row *Row, runBegan time.Time)
+	// release gives back what it holds.
+	release()
 }
 
-// skip accounts for a frame that is not read.
-func (c *client) skip(k int) {
-	c.account.add(Row{K: k, Frame: c.sequence.Frames[c.program.at(k)], Due: c.due(k), Result: outcomeSkipped})
-	if c.config.OnFrame != nil {
-		c.config.OnFrame(c.number, 0, true)
+func newSource(config *PlayConfig, client int, sequence *Sequence) (frameSource, error) {
+	if config.source != nil {
+		return config.source(client), nil
 	}
-}
-
-// due is when frame k was due, 0 where it never was: unpaced, and before the
-// clock has started.
-func (c *client) due(k int) time.Duration {
-	if !c.playhead.started {
-		return 0
+	reader := &frameReader{
+		mode: config.Reader, direct: config.Direct, block: config.Block, verify: config.Verify, size: sequence.Size,
 	}
-	return c.playhead.due(k)
+	if config.Size != 0 {
+		reader.size = config.Size
+	}
+	if err := reader.reserve(max(sequence.MaxSize, reader.size)); err != nil {
+		return nil, err
+	}
+	return reader, nil
 }
 
 // sleep returns after d or when ctx ends.

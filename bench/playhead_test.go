@@ -11,14 +11,14 @@ const ms = time.Millisecond
 
 // simulate plays with a source whose frame k takes the given time when its
 // reading begins at now, and returns how each frame counted.
-func simulate(t *testing.T, p *playhead, source func(k int, now time.Duration) (took time.Duration, ok bool)) []outcome {
+func simulate(t *testing.T, p *playhead, source func(k int, now time.Duration) (took time.Duration, ok bool)) []Outcome {
 	t.Helper()
-	outcomes := make([]outcome, p.frames)
+	outcomes := make([]Outcome, p.frames)
 	var now time.Duration
 	for {
 		k, skipped, notBefore, ok := p.advance(now)
 		for i := k - skipped; i < k; i++ {
-			outcomes[i] = outcomeSkipped
+			outcomes[i] = OutcomeSkipped
 		}
 		if !ok {
 			break
@@ -28,14 +28,14 @@ func simulate(t *testing.T, p *playhead, source func(k int, now time.Duration) (
 			continue
 		}
 		took, read := source(k, now)
-		outcomes[k] = p.finish(k, now, now+took, read)
+		outcomes[k], _ = p.finish(k, now, now+took, read)
 		now += took
 	}
 	if got := p.onTime + p.late + p.skipped + p.failed; got != p.frames {
 		t.Errorf("%d frames accounted for, %d were due", got, p.frames)
 	}
 	if at := slices.Index(outcomes, ""); at >= 0 {
-		t.Errorf("frame %d has no outcome", at)
+		t.Errorf("frame %d has no Outcome", at)
 	}
 	return outcomes
 }
@@ -73,7 +73,7 @@ func TestPlayheadShowsEverySecondPairAtHalfTheBandwidth(t *testing.T) {
 	outcomes := simulate(t, p, constant(80*ms))
 	gap := 0
 	for _, o := range outcomes {
-		if gap++; o == outcomeOnTime {
+		if gap++; o == OutcomeOnTime {
 			gap = 0
 		}
 		if gap > 3 {
@@ -166,7 +166,7 @@ func TestPlayheadFailures(t *testing.T) {
 			t.Errorf("failing %v: %d failed, %d on time", failing, p.failed, p.onTime)
 		}
 		for _, k := range failing {
-			if outcomes[k] != outcomeFailed {
+			if outcomes[k] != OutcomeFailed {
 				t.Errorf("frame %d counts as %s", k, outcomes[k])
 			}
 		}
@@ -193,11 +193,11 @@ func TestPlayheadAccountsForEveryFrame(t *testing.T) {
 		}
 		for _, r := range reads {
 			o := outcomes[r.k]
-			if o == outcomeSkipped {
+			if o == OutcomeSkipped {
 				t.Fatalf("seed %d: frame %d was read and counts as skipped", seed, r.k)
 			}
 			late := time.Duration(r.ended) > p.due(int(r.k))
-			if !p.wait && o != outcomeFailed && int(r.k) >= p.prebuffer && late != (o == outcomeLate) {
+			if !p.wait && o != OutcomeFailed && int(r.k) >= p.prebuffer && late != (o == OutcomeLate) {
 				t.Fatalf("seed %d: frame %d counts as %s", seed, r.k, o)
 			}
 		}

@@ -16,58 +16,59 @@ var ErrShort = errors.New("wrong size")
 // multiples of, on every filesystem in use.
 const directAlign = 4096
 
-// frameReader reads frames as a player does: open, fstat, one read(2) of the
-// whole frame or a read(2) for each block, close. It goes around os.File, which
-// costs allocations for each file. It keeps one buffer, outside the Go heap.
-// Not safe for concurrent use.
+// frameReader reads frames as a player does: open, fstat, the bytes in one of
+// the ways of ReadMode, close. It goes around os.File, which costs allocations
+// for each file. It keeps one buffer, outside the Go heap. Not safe for
+// concurrent use.
 type frameReader struct {
+	mode   ReadMode
 	direct bool
-	block  int64 // bytes a read(2); 0: the whole frame
+	block  int64 // bytes a read; 0: what the mode does by itself
 	verify bool
 	size   int64 // bytes of every frame; 0: what fstat says
 
 	buffer []byte
 }
 
-// frameTimes are how long the parts of reading a frame took.
-type frameTimes struct {
-	open, read, close time.Duration // open includes fstat
-	done              time.Time     // when the frame was wholly read
-}
-
-// read reads a frame. The times are valid also for a frame that failed; n is
-// the bytes read.
-func (r *frameReader) read(frame Frame) (times frameTimes, n int64, err error) {
+// read implements frameSource. The times are valid also for a frame that failed.
+func (r *frameReader) read(row *Row, runBegan time.Time) {
 	began := time.Now()
 	flags := unix.O_RDONLY | unix.O_CLOEXEC
 	if r.direct {
 		flags |= unix.O_DIRECT
 	}
-	fd, err := openRetry(frame.Path, flags)
+	fd, err := openRetry(row.Frame.Path, flags)
 	if err != nil {
-		times.done = time.Now()
-		times.open = times.done.Sub(began)
-		return times, 0, &os.PathError{Op: "open", Path: frame.Path, Err: err}
+		row.Open = time.Since(began)
+		row.Done = time.Since(runBegan)
+		row.Err = &os.PathError{Op: "open", Path: row.Frame.Path, Err: err}
+		return
 	}
 	size, err := r.sizeOf(fd)
 	opened := time.Now()
-	times.open = opened.Sub(began)
+	row.Open = opened.Sub(began)
 	if err == nil {
-		n, err = r.readAll(fd, size)
+		err = r.reserve(size)
 	}
-	times.done = time.Now()
-	times.read = times.done.Sub(opened)
+	var first time.Time
+	if err == nil {
+		row.Bytes, first, err = r.readAll(fd, size)
+	}
+	done := time.Now()
+	row.Read, row.Done = done.Sub(opened), done.Sub(runBegan)
+	if !first.IsZero() {
+		row.First = first.Sub(began)
+	}
 	if closeErr := unix.Close(fd); closeErr != nil && err == nil {
 		err = fmt.Errorf("close: %w", closeErr)
 	}
-	times.close = time.Since(times.done)
+	row.Close = time.Since(done)
 	if err == nil && r.verify {
-		err = Verify(r.buffer[:n], frame.Number)
+		err = Verify(r.buffer[:row.Bytes], row.Frame.Number)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", frame.Path, err)
+		row.Err = fmt.Errorf("%s: %w", row.Frame.Path, err)
 	}
-	return times, n, err
 }
 
 // openRetry is open(2), repeated when the signal with which the Go runtime
@@ -98,9 +99,14 @@ func (r *frameReader) sizeOf(fd int) (int64, error) {
 	return stat.Size, nil
 }
 
-func (r *frameReader) readAll(fd int, size int64) (n int64, err error) {
-	if err := r.reserve(size); err != nil {
-		return 0, err
+// readAll reads the file into the buffer. n is the bytes read, first when the
+// first of them were there.
+func (r *frameReader) readAll(fd int, size int64) (n int64, first time.Time, err error) {
+	switch r.mode {
+	case ReadMapped:
+		return r.readMapped(fd, size)
+	case ReadEXR:
+		return r.readScattered(fd, size)
 	}
 	end := size
 	if r.direct {
@@ -116,13 +122,20 @@ func (r *frameReader) readAll(fd int, size int64) (n int64, err error) {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return n, fmt.Errorf("read at byte %d: %w", n, err)
+			return n, first, fmt.Errorf("read at byte %d: %w", n, err)
 		case got == 0:
-			return n, fmt.Errorf("%w: the file ends at byte %d of %d", ErrShort, n, size)
+			return n, first, endsEarly(n, size)
+		}
+		if first.IsZero() {
+			first = time.Now()
 		}
 		n += int64(got)
 	}
-	return n, nil
+	return n, first, nil
+}
+
+func endsEarly(at, size int64) error {
+	return fmt.Errorf("%w: the file ends at byte %d of %d", ErrShort, at, size)
 }
 
 // reserve makes the buffer hold a frame of the given size.

@@ -1,15 +1,15 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
-	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
+	"slices"
 )
 
 // Report is the result of Play; its JSON fields are part of the interface.
 // FramesDue = FramesOnTime + FramesDropped + FramesFailed, and FramesDropped =
-// FramesLate + FramesSkipped.
+// FramesLate + FramesSkipped. Times are in milliseconds since the run began to
+// read.
 type Report struct {
 	FramesDue     int `json:"frames_due"`
 	FramesOnTime  int `json:"frames_on_time"`
@@ -17,18 +17,25 @@ type Report struct {
 	FramesSkipped int `json:"frames_skipped"`
 	FramesDropped int `json:"frames_dropped"`
 	FramesFailed  int `json:"frames_failed"`
+	LongestRun    int `json:"longest_run"` // of frames on time, of any client
 
-	FPSTarget   float64 `json:"fps_target"` // 0 when unpaced
-	FPS         string  `json:"fps"`        // as a rational number
-	Unpaced     bool    `json:"unpaced"`
-	OnMiss      string  `json:"on_miss"`
-	Clients     int     `json:"clients"`
-	Prebuffer   int     `json:"prebuffer"`
-	Queue       int     `json:"queue"`
-	Direct      bool    `json:"direct"`
-	Block       int64   `json:"block"`
-	Verified    bool    `json:"verified"`
-	Interrupted bool    `json:"interrupted"`
+	FPSTarget   float64  `json:"fps_target"` // 0 when unpaced
+	FPS         string   `json:"fps"`        // as a rational number
+	Unpaced     bool     `json:"unpaced"`
+	OnMiss      string   `json:"on_miss"`
+	Clients     int      `json:"clients"`
+	Threads     int      `json:"threads"` // of each client
+	Prebuffer   int      `json:"prebuffer"`
+	Queue       int      `json:"queue"`
+	Aligned     bool     `json:"aligned"`
+	StaggerMS   float64  `json:"stagger_ms"`
+	Reader      string   `json:"reader"`
+	Direct      bool     `json:"direct"`
+	Block       int64    `json:"block"`
+	Verified    bool     `json:"verified"`
+	Cold        bool     `json:"cold"`       // caches were dropped before
+	StaysWarm   []string `json:"stays_warm"` // what that did not reach
+	Interrupted bool     `json:"interrupted"`
 
 	Bytes        int64   `json:"bytes"` // of frames that were wholly read
 	Seconds      float64 `json:"seconds"`
@@ -37,30 +44,15 @@ type Report struct {
 	Stalls       int     `json:"stalls"`         // of the clock, with on_miss wait
 	StallMS      float64 `json:"stall_ms"`
 
-	Latency   LatencyReport  `json:"latency_ms"`
-	PerClient []ClientReport `json:"per_client"`
-	Failures  []Failure      `json:"failures"` // the first maxFailures
+	Latency    LatencyReport    `json:"latency_ms"`
+	Histograms Histograms       `json:"histograms"`
+	Scheduling SchedulingReport `json:"scheduling"`
+	PerClient  []ClientReport   `json:"per_client"`
+	Drops      []Drop           `json:"drops"`    // the first maxListed
+	Failures   []Failure        `json:"failures"` // the first maxListed
 
-	rows    [][]Row  // per client
-	account *account // of all clients, without rows
-}
-
-// LatencyReport holds the distribution of each part of reading a frame. Open
-// includes fstat; Frame is from open to the last byte.
-type LatencyReport struct {
-	Open  Percentiles `json:"open"`
-	Read  Percentiles `json:"read"`
-	Close Percentiles `json:"close"`
-	Frame Percentiles `json:"frame"`
-}
-
-// Percentiles of a latency in milliseconds.
-type Percentiles struct {
-	P50  float64 `json:"p50"`
-	P95  float64 `json:"p95"`
-	P99  float64 `json:"p99"`
-	P999 float64 `json:"p999"`
-	Max  float64 `json:"max"`
+	rows    [][]Row // per client, by K
+	latency latencies
 }
 
 // ClientReport is the part of one client.
@@ -74,12 +66,25 @@ type ClientReport struct {
 	FramesDropped int           `json:"frames_dropped"`
 	FramesFailed  int           `json:"frames_failed"`
 	Bytes         int64         `json:"bytes"`
+	StartMS       float64       `json:"start_ms"` // when it began to read
 	Seconds       float64       `json:"seconds"`
-	FirstFrameMS  float64       `json:"first_frame_ms"`
-	LongestRun    int           `json:"longest_run"` // of frames on time
+	FirstFrameMS  float64       `json:"first_frame_ms"` // after StartMS
+	LongestRun    int           `json:"longest_run"`    // of frames on time
 	Stalls        int           `json:"stalls"`
 	StallMS       float64       `json:"stall_ms"`
 	Latency       LatencyReport `json:"latency_ms"`
+	Buffer        BufferReport  `json:"buffer"`
+}
+
+// Drop is a frame that was not there when it was due.
+type Drop struct {
+	Client int     `json:"client"`
+	K      int     `json:"k"` // position in the order played
+	Frame  int     `json:"frame"`
+	Path   string  `json:"path"`
+	Result Outcome `json:"result"`
+	DueMS  float64 `json:"due_ms"`
+	LateMS float64 `json:"late_ms"` // 0 if it was skipped
 }
 
 // Failure is a frame that could not be read whole.
@@ -90,16 +95,17 @@ type Failure struct {
 	Error  string `json:"error"`
 }
 
-// maxFailures bounds the list of failures in a report: a dead server fails
-// every frame.
-const maxFailures = 1000
+// maxListed bounds each list of frames in a report: a dead server fails every
+// one.
+const maxListed = 1000
 
-func newReport(config PlayConfig, clients []*client, interrupted bool) *Report {
+func newReport(config PlayConfig, clients []*client, clock *timekeeper, interrupted bool) *Report {
 	r := &Report{
 		FPSTarget: config.Rate.Float(), Unpaced: config.Rate == Rate{}, OnMiss: "skip",
-		Clients: len(clients), Prebuffer: config.Prebuffer, Queue: config.Queue,
-		Direct: config.Direct, Block: config.Block, Verified: config.Verify, Interrupted: interrupted,
-		Failures: []Failure{}, account: newAccount(0),
+		Clients: len(clients), Threads: max(config.Threads, 1), Prebuffer: config.Prebuffer, Queue: config.Queue,
+		Aligned: config.Aligned, StaggerMS: milliseconds(config.Stagger),
+		Reader: config.Reader.String(), Direct: config.Direct, Block: config.Block, Verified: config.Verify,
+		Interrupted: interrupted, StaysWarm: []string{}, Drops: []Drop{}, Failures: []Failure{}, latency: newLatencies(),
 	}
 	if config.Wait {
 		r.OnMiss = "wait"
@@ -108,74 +114,82 @@ func newReport(config PlayConfig, clients []*client, interrupted bool) *Report {
 		r.FPS = config.Rate.String()
 	}
 	for _, c := range clients {
+		slices.SortFunc(c.account.rows, func(a, b Row) int { return cmp.Compare(a.K, b.K) })
 		part := c.report()
-		r.FramesDue += part.FramesDue
-		r.FramesOnTime += part.FramesOnTime
-		r.FramesLate += part.FramesLate
-		r.FramesSkipped += part.FramesSkipped
-		r.FramesDropped += part.FramesDropped
-		r.FramesFailed += part.FramesFailed
-		r.Bytes += part.Bytes
-		r.Seconds = max(r.Seconds, part.Seconds)
-		r.FirstFrameMS = max(r.FirstFrameMS, part.FirstFrameMS)
-		r.Stalls += part.Stalls
-		r.StallMS += part.StallMS
+		r.add(part)
 		r.PerClient = append(r.PerClient, part)
 		r.rows = append(r.rows, c.account.rows)
-		r.addFailures(c.number, c.account.rows)
-		r.account.merge(c.account)
+		r.list(c.number, c.account.rows)
+		r.Seconds = max(r.Seconds, c.account.finished.Seconds())
+		r.latency.merge(c.account.latency)
 	}
-	r.Latency = r.account.latency()
+	r.Latency, r.Histograms = r.latency.report(), r.latency.encode()
+	r.Scheduling = clock.report(r.rows)
 	if r.Seconds > 0 {
 		r.Throughput = float64(r.Bytes) / r.Seconds
 	}
 	return r
 }
 
-func (r *Report) addFailures(client int, rows []Row) {
+// Rows are the frames of each client in the order played, those that were due
+// until the run ended.
+func (r *Report) Rows() [][]Row { return r.rows }
+
+// add sums the counts of a client up.
+func (r *Report) add(part ClientReport) {
+	r.FramesDue += part.FramesDue
+	r.FramesOnTime += part.FramesOnTime
+	r.FramesLate += part.FramesLate
+	r.FramesSkipped += part.FramesSkipped
+	r.FramesDropped += part.FramesDropped
+	r.FramesFailed += part.FramesFailed
+	r.LongestRun = max(r.LongestRun, part.LongestRun)
+	r.Bytes += part.Bytes
+	r.FirstFrameMS = max(r.FirstFrameMS, part.FirstFrameMS)
+	r.Stalls += part.Stalls
+	r.StallMS += part.StallMS
+}
+
+// list names the frames of a client that were dropped or have failed.
+func (r *Report) list(client int, rows []Row) {
 	for _, row := range rows {
-		if row.Err != nil && len(r.Failures) < maxFailures {
+		switch {
+		case row.Err != nil && len(r.Failures) < maxListed:
 			r.Failures = append(r.Failures, Failure{client, row.Frame.Number, row.Frame.Path, row.Err.Error()})
+		case row.dropped() && len(r.Drops) < maxListed:
+			drop := Drop{client, row.K, row.Frame.Number, row.Frame.Path, row.Result, milliseconds(row.Due), 0}
+			if row.Result == OutcomeLate {
+				drop.LateMS = milliseconds(row.Done - row.Due)
+			}
+			r.Drops = append(r.Drops, drop)
 		}
 	}
 }
 
 func (c *client) report() ClientReport {
-	p := &c.playhead
+	p, a := &c.playhead, c.account
 	part := ClientReport{
 		Client: c.number, Path: c.sequence.Pattern.String(),
 		FramesOnTime: p.onTime, FramesLate: p.late, FramesSkipped: p.skipped,
 		FramesDropped: p.late + p.skipped, FramesFailed: p.failed,
-		Bytes: c.account.bytes, Seconds: c.account.finished.Seconds(),
-		FirstFrameMS: milliseconds(c.account.firstFrame),
-		StallMS:      milliseconds(p.stalled), Latency: c.account.latency(),
+		Bytes: a.bytes, StartMS: milliseconds(c.began), Seconds: max(a.finished-c.began, 0).Seconds(),
+		FirstFrameMS: milliseconds(max(a.firstFrame-c.began, 0)),
+		StallMS:      milliseconds(p.stalled), Latency: a.latency.report(),
+		Buffer: newBufferReport(a.rows, p.rate),
 	}
 	part.FramesDue = part.FramesOnTime + part.FramesDropped + part.FramesFailed
 	if p.wait {
 		part.Stalls = p.late
 	}
 	run := 0
-	for _, row := range c.account.rows {
-		if run++; row.Result != outcomeOnTime {
+	for _, row := range a.rows {
+		if run++; row.Result != OutcomeOnTime {
 			run = 0
 		}
 		part.LongestRun = max(part.LongestRun, run)
 	}
 	return part
 }
-
-func (a *account) latency() LatencyReport {
-	return LatencyReport{percentiles(a.open), percentiles(a.read), percentiles(a.close), percentiles(a.frame)}
-}
-
-func percentiles(h *hdrhistogram.Histogram) Percentiles {
-	at := func(percentile float64) float64 {
-		return milliseconds(time.Duration(h.ValueAtPercentile(percentile)) * time.Microsecond)
-	}
-	return Percentiles{at(50), at(95), at(99), at(99.9), milliseconds(time.Duration(h.Max()) * time.Microsecond)}
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Exit statuses of a played report.
 const (

@@ -70,6 +70,18 @@ func OpenSequence(path string) (*Sequence, error) {
 	return sequence, nil
 }
 
+// trim leaves the frames from in to out, by their numbers; nil is an open end.
+func (s *Sequence) trim(in, out *int) error {
+	first, last := s.Frames[0].Number, s.Frames[len(s.Frames)-1].Number
+	s.Frames = slices.DeleteFunc(s.Frames, func(frame Frame) bool {
+		return in != nil && frame.Number < *in || out != nil && frame.Number > *out
+	})
+	if len(s.Frames) == 0 {
+		return fmt.Errorf("%s: %w: it has frames %d to %d, and none between the in and out points", s.Pattern, ErrNoFrames, first, last)
+	}
+	return nil
+}
+
 // sizeSamples is how many files are asked for their size: enough to outvote a
 // truncated one, few enough to cost nothing on a slow mount.
 const sizeSamples = 5
