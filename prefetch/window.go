@@ -240,6 +240,11 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 	}
 	for _, f := range before {
 		if !slices.Contains(s.wants, f) {
+			if f.underWay() && slices.Contains(p.Next, f.name) {
+				// The window shrank by a little: what is half read comes later.
+				s.wants = append(s.wants, f)
+				continue
+			}
 			delete(f.wants, s.id)
 			e.settleLocked(f)
 		}
@@ -248,6 +253,9 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 		e.probeFallbackLocked(s, now)
 	}
 }
+
+// underWay tells whether the source is being asked for the file's content.
+func (f *fetch) underWay() bool { return f.phase > phaseQueued && f.phase < phaseReady }
 
 // probeFallbackLocked tries the hexadecimal successors after none of the
 // decimal ones was found, the order in which ONTAP probes.
