@@ -25,6 +25,7 @@ type stream struct {
 	next     []string  // what was expected at the latest open, in order
 	size     float64   // bytes a frame, smoothed
 	grown    float64   // frames ahead that stalls have asked for
+	trust    int       // opens that were the very next; halved by each that was not expected
 	ahead    int       // frames asked for now
 	wants    []*fetch
 	fallback []string // names to probe if none of the guesses exists
@@ -70,8 +71,8 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 	}
 	prediction := e.predictor.Open(reader, name, e, e.reach)
 	if s := e.streamLocked(prediction); s != nil {
-		s.reader, s.dir, s.at, s.foreseen = reader, parentOf(name), name, expected
 		s.advance(name, now, !ready, frame)
+		s.reader, s.dir, s.at, s.foreseen = reader, parentOf(name), name, expected
 		e.followLocked(s, prediction, now)
 		e.leaveLocked(s, now)
 		confirmed = s.locked
@@ -136,9 +137,16 @@ func (e *Engine) leaveLocked(s *stream, now time.Time) {
 // advance measures the reader: stalled tells that it found its frame not ready.
 func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.Frame) {
 	s.paused = false
+	ahead := slices.Index(s.next, name)
+	switch {
+	case ahead == 0:
+		s.trust++
+	case ahead < 0 && name != s.at:
+		s.trust /= 2
+	}
 	if !s.last.IsZero() {
 		// A player that drops frames opens fewer than pass.
-		passed := 1 + max(0, slices.Index(s.next, name))
+		passed := 1 + max(0, ahead)
 		gap := min(now.Sub(s.last).Seconds(), 1) / float64(passed)
 		if s.interval == 0 {
 			s.interval = gap
@@ -185,6 +193,9 @@ func (e *Engine) windowLocked(s *stream) int {
 		// rate says nothing about how much the source could give.
 		s.grown = min(s.grown, e.usefulLocked(s))
 		frames = max(frames, int(s.grown))
+		// Who reads a few files quickly, or in order by chance, is not to have
+		// fetched many that it never opens: twice as many as it has shown.
+		frames = min(frames, firstGuess+2*s.trust)
 	}
 	if e.config.Ahead > 0 {
 		frames = e.config.Ahead
