@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,7 +13,7 @@ import (
 // Store finds frames by path and decides which stay. It holds one reference to
 // every frame in it.
 //
-// An entry is in one of three places: the window (fetched or being fetched for
+// An entry is in one of four places: the window (fetched or being fetched for
 // a reader that has not come yet; only the scheduler removes it), the recent
 // list (just read: a program that opens each file several times finds it
 // again; oldest first out), or ristretto (read, kept while there is room).
@@ -28,6 +29,7 @@ type Store struct {
 	recent      []*entry // oldest first
 	recentBytes int64
 	keptOrder   []*entry // oldest first; may name entries that left already
+	spent       []*entry // oldest first; may name entries that left already
 	nextKey     uint64
 
 	// ristretto's callbacks may run inside a call made by this package, so they
@@ -42,6 +44,7 @@ const (
 	inWindow place = iota
 	inRecent
 	inKept
+	inSpent
 )
 
 type entry struct {
@@ -159,6 +162,28 @@ func (s *Store) Unpin(f *Frame) {
 	}
 }
 
+// Spend lets a frame out of the window that was read and will not be read again
+// soon: it is the first to go when others need the room.
+func (s *Store) Spend(f *Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[f.Path]
+	if e == nil || e.frame != f || e.place != inWindow {
+		return
+	}
+	e.place = inSpent
+	s.spent = append(compact(s.spent, len(s.entries)), e)
+}
+
+// compact drops entries that left from an order list that has grown to twice
+// the number of live ones.
+func compact(order []*entry, live int) []*entry {
+	if len(order) < 2*live+64 {
+		return order
+	}
+	return slices.DeleteFunc(order, func(e *entry) bool { return e.gone.Load() })
+}
+
 func (s *Store) toRecentLocked(e *entry) (overflow []*entry) {
 	e.place = inRecent
 	s.recent = append(s.recent, e)
@@ -264,14 +289,16 @@ func (s *Store) Reclaim(bytes int64) bool {
 func (s *Store) takeReclaimable() *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.keptOrder) > 0 {
-		e := s.keptOrder[0]
-		s.keptOrder = s.keptOrder[1:]
-		if !e.gone.Load() {
-			if s.entries[e.frame.Path] == e {
-				delete(s.entries, e.frame.Path)
+	for _, order := range []*[]*entry{&s.spent, &s.keptOrder} {
+		for len(*order) > 0 {
+			e := (*order)[0]
+			*order = (*order)[1:]
+			if !e.gone.Load() {
+				if s.entries[e.frame.Path] == e {
+					delete(s.entries, e.frame.Path)
+				}
+				return e
 			}
-			return e
 		}
 	}
 	if len(s.recent) > 0 {
@@ -326,17 +353,7 @@ func (s *Store) forgetLeftLocked() {
 			delete(s.entries, e.frame.Path)
 		}
 	}
-	if len(s.keptOrder) < 2*len(s.entries)+64 {
-		return
-	}
-	live := s.keptOrder[:0]
-	for _, e := range s.keptOrder {
-		if !e.gone.Load() {
-			live = append(live, e)
-		}
-	}
-	clear(s.keptOrder[len(live):])
-	s.keptOrder = live
+	s.keptOrder = compact(s.keptOrder, len(s.entries))
 }
 
 // FetchedUnread returns the bytes of frames that were dropped without ever

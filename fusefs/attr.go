@@ -156,6 +156,9 @@ func (fs *fileSystem) dupSourceLocked(n *node) int {
 // SetAttr changes mode, owner, size and times, in the order of chmod(2),
 // chown(2), truncate(2), utimensat(2).
 func (fs *fileSystem) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if code, ok := fs.setControlAttr(input, out); ok {
+		return code
+	}
 	n, file, err := fs.pathOf(input.NodeId)
 	if err != nil {
 		return status(err)

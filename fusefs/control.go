@@ -21,6 +21,7 @@ const (
 const (
 	controlDirID = iota + rootID + 1
 	statusID
+	hintsID
 	controlEnd
 )
 
@@ -35,6 +36,8 @@ func lookupControl(parent uint64, name string, out *fuse.EntryOut) (fuse.Status,
 		out.NodeId = controlDirID
 	case parent == controlDirID && name == StatusFile:
 		out.NodeId = statusID
+	case parent == controlDirID && name == HintsFile:
+		out.NodeId = hintsID
 	case parent == controlDirID:
 		return fuse.ENOENT, true
 	default:
@@ -55,8 +58,11 @@ func (fs *fileSystem) controlAttr(id uint64, out *fuse.AttrOut) (fuse.Status, bo
 
 func fillControlAttr(id uint64, attr *fuse.Attr) {
 	*attr = fuse.Attr{Ino: id, Nlink: 1, Mode: syscall.S_IFREG | 0o400}
-	if id == controlDirID {
+	switch id {
+	case controlDirID:
 		attr.Mode = syscall.S_IFDIR | 0o500
+	case hintsID:
+		attr.Mode = syscall.S_IFREG | 0o200
 	}
 	attr.Uid, attr.Gid = uint32(os.Geteuid()), uint32(os.Getegid())
 }
@@ -66,6 +72,9 @@ func fillControlAttr(id uint64, attr *fuse.Attr) {
 func (fs *fileSystem) openControl(input *fuse.OpenIn, out *fuse.OpenOut) (fuse.Status, bool) {
 	if !isControl(input.NodeId) {
 		return fuse.OK, false
+	}
+	if input.NodeId == hintsID {
+		return fs.openHints(input, out), true
 	}
 	if input.Flags&unix.O_ACCMODE != unix.O_RDONLY {
 		return fuse.EACCES, true

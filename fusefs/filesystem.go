@@ -41,7 +41,7 @@ type fileSystem struct {
 	current    map[inodeKey]*node
 	names      map[nameKey]*node
 	lastID     uint64
-	handles    map[uint64]any // *handle, *directoryHandle or *controlHandle
+	handles    map[uint64]any // *handle, *directoryHandle, *controlHandle or *hintsHandle
 	lastHandle uint64
 
 	writersMu sync.Mutex // a leaf: also taken by the engine while it holds its lock

@@ -144,7 +144,11 @@ func (fs *fileSystem) sourceFd(h *handle) (int, error) {
 
 // Write answers what the kernel does not write by itself.
 func (fs *fileSystem) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	h, _ := fs.handleOf(input.Fh).(*handle)
+	open := fs.handleOf(input.Fh)
+	if hints, ok := open.(*hintsHandle); ok {
+		return fs.writeHints(hints, data)
+	}
+	h, _ := open.(*handle)
 	fd := fs.ownFd(h)
 	if fd < 0 {
 		return 0, fuse.Status(unix.EBADF)
@@ -169,7 +173,11 @@ func (fs *fileSystem) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []
 // Flush reports at close(2) what the source could not store: closing a
 // duplicate makes an NFS client write back and say so.
 func (fs *fileSystem) Flush(cancel <-chan struct{}, input *fuse.FlushIn) fuse.Status {
-	h, _ := fs.handleOf(input.Fh).(*handle)
+	open := fs.handleOf(input.Fh)
+	if hints, ok := open.(*hintsHandle); ok {
+		return fs.flushHints(hints)
+	}
+	h, _ := open.(*handle)
 	fd := fs.ownFd(h)
 	if fd < 0 || !h.writer {
 		return fuse.OK

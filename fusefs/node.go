@@ -93,7 +93,10 @@ func (fs *fileSystem) childPath(parent uint64, name string) (*node, string, erro
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	n := fs.nodes[parent]
-	if n == nil {
+	switch {
+	case isControl(parent):
+		return nil, "", unix.EPERM // its names are what they are
+	case n == nil:
 		return nil, "", unix.ESTALE
 	}
 	return n, n.child(name), nil

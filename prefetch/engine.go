@@ -54,9 +54,10 @@ type Engine struct {
 	predictor *Predictor
 	streams   map[StreamID]*stream
 	fetches   map[string]*fetch
-	absent    map[string]time.Time // names that a probe did not find, and when
+	absent    map[string]time.Time // names that can't be fetched for now, and when that was found
 	listed    map[string]*listed
-	reach     int // names to ask the predictor for: more than any window needs
+	reach     int    // names to ask the predictor for: more than any window needs
+	round     uint64 // counts the times that a stream's window was brought up to date
 	limiter   limiter
 	jobs      int // goroutines that work on the source now
 	timing    timing

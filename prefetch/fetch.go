@@ -18,6 +18,7 @@ var (
 	errChanged   = errors.New("the file changed while it was fetched")
 	errCancelled = errors.New("no reader expects the file any more")
 	errUnfit     = errors.New("the file is not one to hold in memory")
+	errNever     = errors.New("not a regular file, or too large to hold in memory")
 	errClosed    = errors.New("the mount is being closed")
 )
 
@@ -58,6 +59,8 @@ type fetch struct {
 	err         error
 	starved     bool // found no memory; tried again when some may be free
 	confirming  bool
+	round       uint64 // of Engine.round, when a stream last wanted it
+	spent       bool   // read from an announced list in which it does not come again
 }
 
 func (e *Engine) expectLocked(name string) *fetch {
@@ -98,7 +101,11 @@ func (e *Engine) settleLocked(f *fetch) {
 	case phaseReady:
 		f.phase = phaseGone
 		delete(e.fetches, f.name)
-		e.store.Unpin(f.frame)
+		if f.spent && f.frame.Opened() {
+			e.store.Spend(f.frame)
+		} else {
+			e.store.Unpin(f.frame)
+		}
 		e.finishLocked(f)
 	case phaseGone:
 	default:
@@ -277,7 +284,7 @@ func (e *Engine) open(f *fetch) {
 		e.finishLocked(f)
 	case errors.Is(err, cache.ErrFull) && f.readers == 0:
 		f.phase, f.starved = phaseQueued, true
-	case errors.Is(err, unix.ENOENT):
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, errNever):
 		e.absent[f.name] = time.Now()
 		wanted := f.wants
 		e.failLocked(f, err)
@@ -323,19 +330,25 @@ func (e *Engine) openSource(name string) (int, cache.Attr, error) {
 		return -1, cache.Attr{}, err
 	}
 	e.attrs.Put(name, attr, attrCost(name), attr.Known, epoch)
-	if !e.fit(attr) {
+	if err := e.unfit(attr); err != nil {
 		unix.Close(fd)
-		return -1, attr, errUnfit
+		return -1, attr, err
 	}
 	return fd, attr, nil
 }
 
-// fit tells whether a file is one to hold in memory: regular, not empty, no
-// larger than half the cache, at rest, and not being written through the mount.
-func (e *Engine) fit(attr cache.Attr) bool {
+// unfit tells why a file is not one to hold in memory: it is no regular one, or
+// larger than half the cache; or for now it is empty, not at rest, or being
+// written through the mount.
+func (e *Engine) unfit(attr cache.Attr) error {
 	changed := time.Unix(attr.Ctime.Sec, int64(attr.Ctime.Nsec))
-	return attr.IsRegular() && attr.Size > 0 && attr.Size <= e.ledger.Limit()/2 &&
-		time.Since(changed).Abs() > settleTime && !e.Writing(attr.Dev, attr.Ino)
+	switch {
+	case !attr.IsRegular() || attr.Size > e.ledger.Limit()/2:
+		return errNever
+	case attr.Size == 0 || time.Since(changed).Abs() <= settleTime || e.Writing(attr.Dev, attr.Ino):
+		return errUnfit
+	}
+	return nil
 }
 
 func (e *Engine) allocate(name string, attr cache.Attr) (*cache.Frame, error) {
@@ -440,6 +453,9 @@ func (e *Engine) confirmWhole(f *fetch) {
 	for id := range f.wants {
 		if s := e.streams[id]; s != nil {
 			s.observe(f.frame.Size())
+			if s.announced && !s.opened && s.ahead < e.windowLocked(s) {
+				e.refollowLocked(s, time.Now()) // how large its files are is known now
+			}
 		}
 	}
 	e.settleLocked(f)

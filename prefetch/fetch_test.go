@@ -238,11 +238,11 @@ func TestFreshFilesAreNotKept(t *testing.T) {
 	r.write("f0003.exr", content("f0003.exr", 0, 64*kib))
 	fresh, err := r.source.Stat("f0003.exr")
 	r.must(err)
-	if r.fit(fresh) {
+	if r.unfit(fresh) == nil {
 		t.Error("a file that was written just now is fit to be fetched")
 	}
 	r.rest()
-	if !r.fit(fresh) {
+	if r.unfit(fresh) != nil {
 		t.Error("a file at rest is not fit to be fetched")
 	}
 	r.play(1, append(names, "f0003.exr")...)

@@ -41,6 +41,8 @@ type Prediction struct {
 	// Locked says that at least two opens agree on direction and step, or that
 	// a hint announced them; else Next is the first guess after one open.
 	Locked bool
+	// Announced says that Stream is an announced list.
+	Announced bool
 	// WantListings names directories whose listing would tell more now.
 	WantListings []string
 }
@@ -71,7 +73,7 @@ type Predictor struct {
 	readers map[Reader]*list.Element // of *reader
 	recent  *list.List               // of *reader, last used first
 	streams map[StreamID]*cursor
-	hinted  map[StreamID]*announcement
+	lists   announcements
 }
 
 // NewPredictor returns a predictor that has seen nothing.
@@ -80,7 +82,7 @@ func NewPredictor() *Predictor {
 		readers: make(map[Reader]*list.Element),
 		recent:  list.New(),
 		streams: make(map[StreamID]*cursor),
-		hinted:  make(map[StreamID]*announcement),
+		lists:   newAnnouncements(),
 	}
 }
 
@@ -88,24 +90,30 @@ func NewPredictor() *Predictor {
 type reader struct {
 	id      Reader
 	cursors []*cursor // last used first
-	hint    *announcement
 	turns   turns
 	opening spot // of the name being opened, by the listing of its directory
 	// surprises counts opens that nothing expected since the last time that
 	// two in a row were expected.
 	surprises int
 	expected  int // opens in a row that some cursor expected
+	// list is the announced list that the last open belonged to, 0 if to none;
+	// followed counts the opens in a row that did.
+	list     StreamID
+	followed int
 }
 
 // Open records that r opens file and returns what its stream expects next, at
 // most n paths.
 func (p *Predictor) Open(r Reader, file string, dirs Directories, n int) Prediction {
 	who := p.reader(r)
-	if who.hint != nil {
-		if who.hint.open(file) {
-			return who.hint.predict(n)
-		}
+	if a := p.claim(who, file); a != nil {
+		return p.follow(who, a, file, dirs, n)
 	}
+	return p.learn(who, file, dirs, n)
+}
+
+// learn gives an open to the reader's cursors.
+func (p *Predictor) learn(who *reader, file string, dirs Directories, n int) Prediction {
 	at := splitPlace(file)
 	if isSideFile(at.name) {
 		return Prediction{}
@@ -124,8 +132,8 @@ func (p *Predictor) Open(r Reader, file string, dirs Directories, n int) Predict
 // Peek returns what stream s expects next without an open: when a listing has
 // arrived, or when more names are wanted.
 func (p *Predictor) Peek(s StreamID, dirs Directories, n int) Prediction {
-	if a := p.hinted[s]; a != nil {
-		return a.predict(n)
+	if a := p.lists.byStream[s]; a != nil {
+		return a.predict(a.lastReader(), n)
 	}
 	if c := p.streams[s]; c != nil {
 		return c.predict(dirs, n)
@@ -135,9 +143,8 @@ func (p *Predictor) Peek(s StreamID, dirs Directories, n int) Prediction {
 
 // Forget drops stream s: its reader has been silent for too long.
 func (p *Predictor) Forget(s StreamID) {
-	if a := p.hinted[s]; a != nil {
-		delete(p.hinted, s)
-		a.owner.hint = nil
+	if a := p.lists.byStream[s]; a != nil {
+		p.lists.drop(a)
 		return
 	}
 	c := p.streams[s]
@@ -148,9 +155,12 @@ func (p *Predictor) Forget(s StreamID) {
 	c.owner.cursors = slices.DeleteFunc(c.owner.cursors, func(o *cursor) bool { return o == c })
 }
 
+// Knows reports whether stream s is live.
+func (p *Predictor) Knows(s StreamID) bool { return p.lists.byStream[s] != nil || p.streams[s] != nil }
+
 // Stream describes stream s.
 func (p *Predictor) Stream(s StreamID) (StreamState, bool) {
-	if a := p.hinted[s]; a != nil {
+	if a := p.lists.byStream[s]; a != nil {
 		return a.state(), true
 	}
 	if c := p.streams[s]; c != nil {
@@ -161,11 +171,11 @@ func (p *Predictor) Stream(s StreamID) (StreamState, bool) {
 
 // Streams describes every live stream, oldest first.
 func (p *Predictor) Streams() []StreamState {
-	states := make([]StreamState, 0, len(p.streams)+len(p.hinted))
+	states := make([]StreamState, 0, len(p.streams)+len(p.lists.recent))
 	for _, c := range p.streams {
 		states = append(states, c.state())
 	}
-	for _, a := range p.hinted {
+	for _, a := range p.lists.recent {
 		states = append(states, a.state())
 	}
 	slices.SortFunc(states, func(a, b StreamState) int { return int(a.Stream) - int(b.Stream) })
@@ -191,9 +201,6 @@ func (p *Predictor) dropReader(element *list.Element) {
 	delete(p.readers, who.id)
 	for _, c := range who.cursors {
 		delete(p.streams, c.id)
-	}
-	if who.hint != nil {
-		delete(p.hinted, who.hint.stream)
 	}
 }
 

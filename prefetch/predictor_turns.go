@@ -41,10 +41,13 @@ func (t *turns) round() []StreamID {
 // ReaderNext returns what reader r as a whole is expected to open next. A
 // reader that takes turns between streams (left eye, right eye; image, lidar)
 // has a window for each stream; this is the one order in which it will open
-// them. After an announced list it is that list.
+// them. In an announced list it is what follows in that list.
 func (p *Predictor) ReaderNext(r Reader, last Prediction, dirs Directories, n int) []string {
+	if a := p.lists.byStream[last.Stream]; a != nil {
+		return a.onward(r, n)
+	}
 	element := p.readers[r]
-	if element == nil || p.hinted[last.Stream] != nil {
+	if element == nil {
 		return last.Next
 	}
 	round := element.Value.(*reader).turns.round()

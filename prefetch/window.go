@@ -30,6 +30,10 @@ type stream struct {
 	wants    []*fetch
 	fallback []string // names to probe if none of the guesses exists
 	paused   bool     // idle for long: its frames may go if others need the room
+	// announced: the stream is a list that a reader announced. Its frames go first
+	// once they were read.
+	announced bool
+	opened    bool // a reader has opened from it
 }
 
 const (
@@ -70,6 +74,9 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 		}
 	}
 	prediction := e.predictor.Open(reader, name, e, e.reach)
+	if prediction.Announced {
+		prediction.Next = e.predictor.Peek(prediction.Stream, e, maxAheadAnnounced).Next
+	}
 	if s := e.streamLocked(prediction); s != nil {
 		s.advance(name, now, !ready, frame)
 		s.reader, s.dir, s.at, s.foreseen = reader, parentOf(name), name, expected
@@ -119,7 +126,7 @@ func (e *Engine) streamLocked(p Prediction) *stream {
 // several opens there; a reader that takes turns between places leaves out none.
 func (e *Engine) leaveLocked(s *stream, now time.Time) {
 	for id, old := range e.streams {
-		if old == s || old.reader != s.reader || old.dir != s.dir || len(old.wants) == 0 || !old.last.Before(s.before) {
+		if old == s || old.announced || old.reader != s.reader || old.dir != s.dir || len(old.wants) == 0 || !old.last.Before(s.before) {
 			continue
 		}
 		overdue := max(4*old.interval, tick.Seconds()/4)
@@ -144,7 +151,7 @@ func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.
 	case ahead < 0 && name != s.at:
 		s.trust /= 2
 	}
-	if !s.last.IsZero() {
+	if s.opened {
 		// A player that drops frames opens fewer than pass.
 		passed := 1 + max(0, ahead)
 		gap := min(now.Sub(s.last).Seconds(), 1) / float64(passed)
@@ -154,7 +161,7 @@ func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.
 			s.interval += (gap - s.interval) / 8
 		}
 	}
-	s.before, s.last = s.last, now
+	s.before, s.last, s.opened = s.last, now, true
 	if frame != nil {
 		s.observe(frame.Size())
 	}
@@ -182,8 +189,14 @@ func (e *Engine) windowLocked(s *stream) int {
 	if e.config.Disabled {
 		return 0
 	}
-	frames := firstGuess
-	if s.locked {
+	frames, most := firstGuess, maxAhead
+	switch {
+	case s.announced:
+		frames, most = maxAheadAnnounced, maxAheadAnnounced
+		if s.size == 0 {
+			frames = int(e.usefulLocked(s)) // until it is known how large they are
+		}
+	case s.locked:
 		frames = minAhead
 		if s.interval > 0 {
 			rate := 1 / max(s.interval, 1e-4)
@@ -203,7 +216,7 @@ func (e *Engine) windowLocked(s *stream) int {
 	if s.size > 0 {
 		frames = min(frames, int(e.shareLocked()/int64(s.size)))
 	}
-	return max(1, min(frames, maxAhead))
+	return max(1, min(frames, most))
 }
 
 // usefulLocked is how many frames ahead keep the source busy: as many as are
@@ -228,7 +241,7 @@ func (e *Engine) shareLocked() int64 {
 
 // followLocked makes the fetches wanted by s those that the prediction names.
 func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
-	s.locked, s.proven = p.Locked, p.Proven
+	s.locked, s.proven, s.announced = p.Locked, p.Proven, p.Announced
 	s.ahead = e.windowLocked(s)
 	if !p.Proven {
 		s.ahead = min(s.ahead, minAhead)
@@ -237,7 +250,12 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 	s.fallback = p.Fallback
 	s.next = p.Next
 	before := s.wants
-	s.wants = nil
+	s.wants = make([]*fetch, 0, min(s.ahead, len(p.Next)))
+	pace := time.Duration(s.interval * float64(time.Second))
+	if s.announced && !s.opened {
+		pace = leisure
+	}
+	e.round++
 	for i, name := range p.Next {
 		if len(s.wants) == s.ahead {
 			break
@@ -246,16 +264,21 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 			continue
 		}
 		f := e.expectLocked(name)
-		f.want(s.id, now.Add(time.Duration(float64(i+1)*s.interval*float64(time.Second))))
+		if f.round == e.round {
+			continue // a loop comes by the same file again
+		}
+		f.round = e.round
+		f.want(s.id, now.Add(time.Duration(i+1)*pace))
 		s.wants = append(s.wants, f)
 	}
 	for _, f := range before {
-		if !slices.Contains(s.wants, f) {
+		if f.round != e.round {
 			if f.underWay() && slices.Contains(p.Next, f.name) {
 				// The window shrank by a little: what is half read comes later.
 				s.wants = append(s.wants, f)
 				continue
 			}
+			f.spent = s.announced && !e.predictor.Announced(f.name)
 			delete(f.wants, s.id)
 			e.settleLocked(f)
 		}
@@ -285,7 +308,11 @@ func (e *Engine) probeFallbackLocked(s *stream, now time.Time) {
 // refollowLocked asks the predictor again, without an open: a listing has
 // come, or a guess did not exist.
 func (e *Engine) refollowLocked(s *stream, now time.Time) {
-	p := e.predictor.Peek(s.id, e, e.reach)
+	names := e.reach
+	if s.announced {
+		names = maxAheadAnnounced
+	}
+	p := e.predictor.Peek(s.id, e, names)
 	if p.Stream == 0 {
 		return
 	}
@@ -297,9 +324,12 @@ func (e *Engine) refollowLocked(s *stream, now time.Time) {
 // of those that move, so that an open finds them valid.
 func (e *Engine) lookOverLocked(now time.Time) {
 	for id, s := range e.streams {
-		idle := now.Sub(s.last)
+		idle, patience := now.Sub(s.last), forgetAfter
+		if s.announced {
+			patience = forgetAnnouncedAfter
+		}
 		switch {
-		case idle > forgetAfter:
+		case idle > patience || s.announced && !e.predictor.Knows(id):
 			for _, f := range s.wants {
 				delete(f.wants, id)
 				e.settleLocked(f)

@@ -65,7 +65,7 @@ func newRootCommand() *cobra.Command {
 	})
 	root.AddCommand(newMountCommand(), newUnmountCommand(), newStatusCommand())
 	root.AddCommand(newVersionCommand())
-	root.AddCommand(newPredictCommand())
+	root.AddCommand(newPredictCommand(), newHintCommand())
 	root.AddCommand(newBenchCommand())
 	return root
 }

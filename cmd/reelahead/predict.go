@@ -39,7 +39,8 @@ With --trace, read events, one a line, fields separated by tabs:
 
 and print for each open what that reader is expected to open next. PATH is
 relative to --root, a real directory; its files may be empty. It is the same
-predictor that a mount uses. What follows on a line is ignored, as are empty
+predictor that a mount uses. A hint after an open from READER's list begins a new
+list, which replaces what is left of it. What follows on a line is ignored, as are empty
 lines and those that begin with #, so what "reelahead mount --record" wrote is a
 trace. In READER and PATH, \011 is a tab, \012 a newline, \015 a carriage
 return and \134 a backslash.
@@ -131,7 +132,7 @@ func predictTrace(cmd *cobra.Command, trace, root string, count int, asJSON bool
 		input, name = file, trace
 	}
 	out := bufio.NewWriter(cmd.OutOrStdout())
-	replay := traceReplay{dirs: dirs, predictor: prefetch.NewPredictor(), readers: make(map[string]prefetch.Reader), count: count}
+	replay := traceReplay{dirs: dirs, predictor: prefetch.NewPredictor(), readers: make(map[string]prefetch.Reader), lists: make(map[prefetch.Reader]*traceList), count: count}
 	if asJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
@@ -158,8 +159,15 @@ type traceReplay struct {
 	dirs      *directoryNames
 	predictor *prefetch.Predictor
 	readers   map[string]prefetch.Reader
+	lists     map[prefetch.Reader]*traceList // by who announced them
 	count     int
 	print     func(tracePrediction) error
+}
+
+// traceList is the last list that a reader of a trace announced.
+type traceList struct {
+	number uint64
+	opened bool // somebody has opened from it
 }
 
 // maxTraceLine is a path as long as the kernel takes, and the fields before it.
@@ -196,12 +204,30 @@ func (t *traceReplay) event(line string) error {
 		t.readers[event.Reader] = reader
 	}
 	if event.Kind == "hint" {
-		t.predictor.Hint(reader, 1, []string{file})
-		return nil
+		return t.hint(reader, file)
 	}
 	prediction := t.predictor.Open(reader, file, t.dirs, t.count)
+	if prediction.Announced {
+		state, _ := t.predictor.Stream(prediction.Stream)
+		t.lists[state.Reader].opened = true
+	}
 	next := t.predictor.ReaderNext(reader, prediction, t.dirs, t.count)
 	return t.print(tracePrediction{event.Reader, event.Path, append([]string{}, next...)})
+}
+
+// hint adds a file to the list of a reader. A list that was opened from is
+// complete: the next hint begins another, as an epoch does.
+func (t *traceReplay) hint(reader prefetch.Reader, file string) error {
+	list := t.lists[reader]
+	if list == nil {
+		list = &traceList{}
+		t.lists[reader] = list
+	}
+	if list.opened {
+		*list = traceList{number: list.number + 1}
+	}
+	_, err := t.predictor.Hint(reader, list.number, []string{file})
+	return err
 }
 
 func listOrNone(names []string) string {
