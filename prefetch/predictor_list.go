@@ -118,9 +118,16 @@ func (a *announcement) leads(r Reader, file string) bool {
 func (a *announcement) open(who *reader, file string) bool {
 	f := a.follower(who.id)
 	place, due := a.due(file)
+	if f != nil && who.list == a.stream && !(due && place == f.at+1) {
+		if a.within(f.at+1-reach, f.at+1, file) >= 0 {
+			return true // programs open a file several times, their threads in turns
+		}
+		if at := a.within(f.at+1, f.at+1+hintStep, file); at >= 0 && !due {
+			a.place(who.id, at) // another has opened it before
+			return true
+		}
+	}
 	switch {
-	case f != nil && who.list == a.stream && a.reopened(f, file) && !(due && place == f.at+1):
-		return true
 	case !due:
 		return false
 	case place > a.front+hintReach && !a.begins(who.id, place):
@@ -157,11 +164,14 @@ func (a *announcement) begins(r Reader, place int) bool {
 	return false
 }
 
-// reopened reports whether file is among the last that f's reader has opened:
-// programs open a file several times, their threads in turns.
-func (a *announcement) reopened(f *follower, file string) bool {
-	last := max(a.base, f.at+1-reach)
-	return slices.Contains(a.files[last-a.base:f.at+1-a.base], file)
+// within returns the first place from first to before last that has file, -1 if
+// none has.
+func (a *announcement) within(first, last int, file string) int {
+	first, last = max(first, a.base), min(last, a.end())
+	if i := slices.Index(a.files[first-a.base:last-a.base], file); i >= 0 {
+		return first + i
+	}
+	return -1
 }
 
 // take marks a place as opened.
