@@ -84,7 +84,7 @@ type hintLines struct {
 	line       int    // number of the line that is being read, from 0
 	rest       []byte // its beginning; never longer than maxHintLine
 	overlong   bool   // it was refused, and goes on
-	refused    int    // lines, since the last report
+	refused    int    // lines
 	firstLine  int    // the first of them, from 1
 	why        error
 }
@@ -147,14 +147,15 @@ func (l *hintLines) last() []string {
 	return l.endLine(nil)
 }
 
-// report tells of the lines refused since the last report, nil if none was.
-func (l *hintLines) report() error {
-	if l.refused == 0 {
+// check tells what is wrong with the list as it is, nil if nothing is. The line
+// that is being read counts as if it ended here.
+func (l *hintLines) check() error {
+	so := *l
+	so.last()
+	if so.refused == 0 {
 		return nil
 	}
-	err := fmt.Errorf("%d lines of an announced list left out, the first of them line %d: %w", l.refused, l.firstLine, l.why)
-	l.refused = 0
-	return err
+	return fmt.Errorf("%d lines of an announced list left out, the first of them line %d: %w", so.refused, so.firstLine, so.why)
 }
 
 // hintsHandle is an open descriptor of the hints file: one reader's list.
@@ -189,21 +190,26 @@ func (fs *fileSystem) writeHints(h *hintsHandle, text []byte) (uint32, fuse.Stat
 	return uint32(len(text)), fuse.OK
 }
 
-// flushHints is told of every close of a descriptor: what was written last
-// counts, with or without its newline.
+// flushHints answers a close of a descriptor. It may be one of several: a
+// process that forks while it writes a list closes its copies in the middle of a
+// line.
 func (fs *fileSystem) flushHints(h *hintsHandle) fuse.Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if paths := h.lines.last(); len(paths) > 0 {
-		if err := fs.engine.Hint(h.reader, h.list, paths); err != nil {
-			return hintStatus(err)
-		}
-	}
-	if err := h.lines.report(); err != nil {
-		fs.log.Warn().Uint64("process", uint64(h.reader)).Msg(err.Error())
+	if h.lines.check() != nil {
 		return fuse.EINVAL
 	}
 	return fuse.OK
+}
+
+// releaseHints ends a list: what was written last counts without its newline.
+func (fs *fileSystem) releaseHints(h *hintsHandle) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := fs.engine.Hint(h.reader, h.list, h.lines.last())
+	if err := errors.Join(h.lines.check(), err); err != nil {
+		fs.log.Warn().Uint64("process", uint64(h.reader)).Msg(err.Error())
+	}
 }
 
 func hintStatus(err error) fuse.Status {

@@ -354,7 +354,12 @@ func (fs *fileSystem) releaseAll() {
 
 // Release ends a handle; the last one of a node ends its mode.
 func (fs *fileSystem) Release(cancel <-chan struct{}, input *fuse.ReleaseIn) {
-	h, _ := fs.takeHandle(input.Fh).(*handle)
+	open := fs.takeHandle(input.Fh)
+	if hints, ok := open.(*hintsHandle); ok {
+		fs.releaseHints(hints)
+		return
+	}
+	h, _ := open.(*handle)
 	if h == nil {
 		return
 	}

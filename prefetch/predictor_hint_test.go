@@ -38,7 +38,7 @@ func hinted(t *testing.T, announcer Reader, order []string) *Predictor {
 // their own pace, from a list that another process announced. What a worker opens
 // must be expected before it is opened, within a window of four batches a worker.
 func TestWorkersReadOneList(t *testing.T) {
-	files := frames("img_%05d.npz", 0, 9999, 1)
+	files := frames("img_%05d.npz", 0, 3999, 1)
 	dirs := newTree(files...)
 	order := epoch(1, files)
 	for _, c := range []struct{ workers, size int }{{1, 32}, {2, 32}, {4, 1}, {4, 100}, {16, 64}, {16, 8}} {

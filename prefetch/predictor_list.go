@@ -103,13 +103,13 @@ func (a *announcement) due(file string) (place int, ok bool) {
 	return place, true
 }
 
-// leads reports whether file is what reader r opens next by this list.
+// leads reports whether file is what reader r opens next by this list: what
+// follows its last open, or the very next if it has opened nothing yet.
 func (a *announcement) leads(r Reader, file string) bool {
-	f := a.follower(r)
-	if f == nil {
-		return false
+	next := a.low
+	if f := a.follower(r); f != nil {
+		next = a.skipDone(f.at + 1)
 	}
-	next := a.skipDone(f.at + 1)
 	return next < a.end() && a.file(next) == file
 }
 

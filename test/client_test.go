@@ -26,6 +26,8 @@ func runClient(role string, args []string) int {
 	switch role {
 	case "play":
 		err = playSums(args, os.ReadFile)
+	case "compare":
+		err = compareWith(args)
 	case "read":
 		err = readToEnd(args[0])
 	case "tick":
@@ -97,6 +99,30 @@ func playSums(args []string, read func(path string) ([]byte, error)) error {
 		}
 		if hash := sha256.Sum256(got); hex.EncodeToString(hash[:]) != string(sum) {
 			return fmt.Errorf("%s: wrong bytes (%d of them)", name, len(got))
+		}
+	}
+	return nil
+}
+
+// compareWith reads the files that a list names in one directory, in its order,
+// and compares them with another.
+func compareWith(args []string) error {
+	dir, other, list := args[0], args[1], args[2]
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return err
+	}
+	for _, name := range splitLines(text) {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		want, err := os.ReadFile(filepath.Join(other, name))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(got, want) {
+			return fmt.Errorf("%s: %s", name, difference(got, want))
 		}
 	}
 	return nil

@@ -177,3 +177,30 @@ func TestPredictErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestPredictTraceEpochs announces two epochs for workers that are not the
+// announcer.
+func TestPredictTraceEpochs(t *testing.T) {
+	root := folder(t, "a.1", "a.2", "a.3", "a.4", "b.1", "b.2")
+	var input strings.Builder
+	for _, line := range []string{
+		"hint main a.3", "hint main a.1", "hint main a.4", "hint main a.2",
+		"open w0 a.3", "open w1 a.1", "open other b.1",
+		"hint main a.2", "hint main a.4", "hint main a.1",
+		"open w1 a.2", "open main a.4",
+	} {
+		input.WriteString(strings.ReplaceAll(line, " ", "\t") + "\n")
+	}
+	want := strings.Join([]string{
+		`{"reader":"w0","open":"a.3","next":["a.1","a.4","a.2"]}`,
+		`{"reader":"w1","open":"a.1","next":["a.4","a.2"]}`,
+		`{"reader":"other","open":"b.1","next":["b.2"]}`,
+		`{"reader":"w1","open":"a.2","next":["a.4","a.1"]}`,
+		`{"reader":"main","open":"a.4","next":["a.1"]}`,
+		"",
+	}, "\n")
+	out, err := predictIn(t, input.String(), "--trace", "-", "--root", root, "--json")
+	if err != nil || out != want {
+		t.Errorf("%v, got\n%swant\n%s", err, out, want)
+	}
+}
