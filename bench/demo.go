@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
@@ -60,14 +58,17 @@ func Demo(ctx context.Context, config DemoConfig, progress *Progress) (result *C
 		return nil, err
 	}
 	frames := config.framesEach()
-	s, err := newStage(config.Executable, config.Dir, int64(config.Streams)*int64(frames)*config.Profile.Size, config.CacheSize+spareMemory)
+	s, err := NewStage(config.Executable, config.Dir, int64(config.Streams)*int64(frames)*config.Profile.Size, config.CacheSize+spareMemory)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.strike()) }()
+	defer func() { err = errors.Join(err, s.Strike()) }()
 	defer progress.Close()
 
-	if err := s.makeFrames(ctx, config, progress); err != nil {
+	making := progress.begin("make frames", config.Streams*frames)
+	err = s.MakeStreams(ctx, config.Streams, frames, config.Profile.Size, func() { making.add(false) })
+	making.end()
+	if err != nil {
 		return nil, err
 	}
 	var playing *step
@@ -79,8 +80,8 @@ func Demo(ctx context.Context, config DemoConfig, progress *Progress) (result *C
 	result, err = Compare(ctx, CompareConfig{
 		Repeat: config.Rounds,
 		Sides: []Side{
-			{Label: "raw", Paths: s.streams(s.nas(), config.Streams), Cold: s.coldRaw(config)},
-			{Label: "reelahead", Paths: s.streams(s.ahead(), config.Streams), Cold: s.coldAhead(config)},
+			{Label: "raw", Paths: s.Streams(s.NAS(), config.Streams), Cold: s.coldRaw(config)},
+			{Label: "reelahead", Paths: s.Streams(s.Ahead(), config.Streams), Cold: s.coldAhead(config)},
 		},
 		Play: PlayConfig{
 			Rate: config.Rate, Prebuffer: config.Prebuffer, Queue: config.Queue, Size: config.Profile.Size,
@@ -95,59 +96,24 @@ func Demo(ctx context.Context, config DemoConfig, progress *Progress) (result *C
 	return result, err
 }
 
-// makeFrames writes the frames of every stream: distinct, so that no stream is
-// served with what another one read.
-func (s *stage) makeFrames(ctx context.Context, config DemoConfig, progress *Progress) error {
-	frames := config.framesEach()
-	making := progress.begin("make frames", config.Streams*frames)
-	defer making.end()
-	for i, dir := range s.streams(s.frames(), config.Streams) {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-		_, err := Write(ctx, WriteConfig{
-			Pattern: Pattern{Dir: dir, Prefix: "shot.", Suffix: ".dpx", Width: 4},
-			Start:   1, Frames: frames, Size: config.Profile.Size, Seed: uint64(i),
-			OnFrame: func(int64) { making.add(false) },
-		})
-		if err != nil {
-			return fmt.Errorf("make frames: %w", err)
-		}
-	}
-	return nil
-}
-
-// streams are the directories of the streams under a directory.
-func (s *stage) streams(under string, n int) []string {
-	var dirs []string
-	for i := range n {
-		dirs = append(dirs, filepath.Join(under, "stream"+strconv.Itoa(i+1)))
-	}
-	return dirs
-}
-
-func (s *stage) coldRaw(config DemoConfig) func(context.Context) ([]string, error) {
+func (s *Stage) coldRaw(config DemoConfig) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
-		if err := s.clear(); err != nil {
+		if err := s.Clear(); err != nil {
 			return nil, err
 		}
-		nas := config.NAS
-		return nil, s.start(ctx, "slownas", s.nas(), "bench", "slownas", s.frames(), s.nas(),
-			"--rtt", nas.RoundTrip.String(), "--jitter", nas.Jitter.String(),
-			"--bandwidth", strconv.FormatInt(nas.Bandwidth, 10), "--stream-bandwidth", strconv.FormatInt(nas.StreamBandwidth, 10),
-			"--slots", strconv.Itoa(nas.Slots), "--read-ahead", strconv.FormatInt(nas.ReadAhead, 10),
-			"--attr-timeout", nas.AttrTimeout.String(), "--seed", strconv.FormatUint(nas.Seed, 10))
+		_, err := s.StartModel(ctx, config.NAS)
+		return nil, err
 	}
 }
 
-func (s *stage) coldAhead(config DemoConfig) func(context.Context) ([]string, error) {
+func (s *Stage) coldAhead(config DemoConfig) func(context.Context) ([]string, error) {
 	raw := s.coldRaw(config)
 	return func(ctx context.Context) ([]string, error) {
 		if _, err := raw(ctx); err != nil {
 			return nil, err
 		}
-		return nil, s.start(ctx, "reelahead mount", s.ahead(), "mount", s.nas(), s.ahead(),
-			"--cache-size", strconv.FormatInt(config.CacheSize, 10))
+		_, err := s.StartMount(ctx, s.NAS(), "--cache-size", strconv.FormatInt(config.CacheSize, 10))
+		return nil, err
 	}
 }
 

@@ -13,6 +13,7 @@ type Order struct {
 	Reverse  bool
 	Random   bool   // each pass in another random order
 	Seed     uint64 // of Random
+	Run      int    // frames in a row between two seeks of Random; 0: one
 	PingPong bool   // there and back; the frames at the ends are not repeated
 	Step     int    // every Step-th frame; 0 and 1: all
 	Loop     int    // passes; 0: one
@@ -23,6 +24,10 @@ func (o Order) Validate() error {
 	switch {
 	case o.Random && (o.Reverse || o.PingPong):
 		return fmt.Errorf("a random order has no direction: it goes with neither reverse nor ping-pong")
+	case o.Run < 0:
+		return fmt.Errorf("the number of frames between two seeks can't be negative")
+	case o.Run > 0 && !o.Random:
+		return fmt.Errorf("seeks go to random places: they need a random order")
 	case o.Step < 0:
 		return fmt.Errorf("the step can't be negative: play in reverse instead")
 	case o.Loop < 0:
@@ -69,8 +74,11 @@ func (p *program) len() int {
 func (p *program) at(k int) int {
 	if pass := k / len(p.pass); p.order.Random && pass != p.number {
 		p.number = pass
+		slices.Sort(p.pass)
+		runs := slices.Collect(slices.Chunk(slices.Clone(p.pass), max(p.order.Run, 1)))
 		random := rand.New(rand.NewPCG(p.order.Seed, uint64(pass)))
-		random.Shuffle(len(p.pass), func(i, j int) { p.pass[i], p.pass[j] = p.pass[j], p.pass[i] })
+		random.Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		p.pass = slices.Concat(runs...)
 	}
 	return p.pass[k%len(p.pass)]
 }

@@ -58,8 +58,28 @@ func TestRandomOrderIsAPermutationOfEachPass(t *testing.T) {
 	}
 }
 
+func TestSeeksPlayRunsInARow(t *testing.T) {
+	const frames, run = 50, 8
+	p := newProgram(Order{Random: true, Seed: 1, Run: run, Loop: 2}, frames)
+	for pass := range 2 {
+		seeks, seen := 0, map[int]bool{}
+		for k, last := 0, -1; k < frames; k++ {
+			index := p.at(pass*frames + k)
+			if seen[index] = true; index != last+1 || k == 0 {
+				if seeks++; index%run != 0 {
+					t.Errorf("a seek to %d within a run", index)
+				}
+			}
+			last = index
+		}
+		if len(seen) != frames || seeks < 2 || seeks > (frames+run-1)/run {
+			t.Errorf("%d of %d frames in %d runs", len(seen), frames, seeks)
+		}
+	}
+}
+
 func TestOrderValidate(t *testing.T) {
-	for _, order := range []Order{{Random: true, Reverse: true}, {Random: true, PingPong: true}, {Step: -1}, {Loop: -1}} {
+	for _, order := range []Order{{Random: true, Reverse: true}, {Random: true, PingPong: true}, {Step: -1}, {Loop: -1}, {Run: 2}, {Random: true, Run: -1}} {
 		if order.Validate() == nil {
 			t.Errorf("%+v is accepted", order)
 		}

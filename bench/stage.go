@@ -1,136 +1,42 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
-	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"reelahead/bench/slownas"
 )
 
-// Deadlines of the processes that a demonstration starts.
-const (
-	mountDeadline = 20 * time.Second
-	stopDeadline  = 10 * time.Second
-	mountPoll     = 10 * time.Millisecond
-)
-
-// server is a process that serves a mount in the foreground. It is not safe for
-// concurrent use.
-type server struct {
-	name       string
-	mountPoint string
-	command    *exec.Cmd
-	output     *bytes.Buffer // read only after exited
-	exited     chan struct{}
-}
-
-// startServer starts a command and returns when it has mounted mountPoint. When
-// it returns an error, neither the process nor a mount is left.
-func startServer(ctx context.Context, name, mountPoint string, command ...string) (*server, error) {
-	s := &server{
-		name: name, mountPoint: mountPoint,
-		command: exec.Command(command[0], command[1:]...),
-		output:  &bytes.Buffer{}, exited: make(chan struct{}),
-	}
-	s.command.Stdout, s.command.Stderr = s.output, s.output
-	// In a group of its own, so that ^C on the terminal does not unmount what is
-	// still being read. Should this process be killed, the server must not stay.
-	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	if err := s.command.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	go func() {
-		_ = s.command.Wait()
-		close(s.exited)
-	}()
-	if err := s.awaitMount(ctx); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	return s, nil
-}
-
-func (s *server) awaitMount(ctx context.Context) error {
-	deadline := time.After(mountDeadline)
-	for {
-		mounted, err := isMounted(s.mountPoint)
-		if mounted || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.exited:
-			return fmt.Errorf("%s ended (%v) before it had mounted: %s", s.name, s.command.ProcessState, s.said())
-		case <-deadline:
-			return fmt.Errorf("%s has not mounted %s within %v", s.name, s.mountPoint, mountDeadline)
-		case <-time.After(mountPoll):
-		}
-	}
-}
-
-// stop asks the server to unmount and end, and makes it when it doesn't within
-// stopDeadline.
-func (s *server) stop() error {
-	var err error
-	_ = s.command.Process.Signal(os.Interrupt)
-	select {
-	case <-s.exited:
-	case <-time.After(stopDeadline):
-		_ = s.command.Process.Kill()
-		<-s.exited
-		err = fmt.Errorf("%s did not end within %v and was killed: %s", s.name, stopDeadline, s.said())
-	}
-	if mounted, _ := isMounted(s.mountPoint); mounted {
-		if unmountErr := unix.Unmount(s.mountPoint, unix.MNT_DETACH); unmountErr != nil {
-			return errors.Join(err, fmt.Errorf("%s left a mount on %s: %w", s.name, s.mountPoint, unmountErr))
-		}
-		err = errors.Join(err, fmt.Errorf("%s left a mount on %s, which has been detached: %s", s.name, s.mountPoint, s.said()))
-	}
-	return err
-}
-
-// said returns what the server printed. It must have exited.
-func (s *server) said() string {
-	<-s.exited
-	return strings.TrimSpace(s.output.String())
-}
-
-func isMounted(path string) (bool, error) {
-	// The path is compared with the kernel's spelling, without touching the
-	// mount: its server may hang.
-	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
-	if err != nil {
-		return false, fmt.Errorf("read the mount table: %w", err)
-	}
-	return len(mounts) > 0, nil
-}
-
-// stage is the directory in which a demonstration takes place: frames, the mount
-// points and the servers on them.
-type stage struct {
+// Stage is the directory in which a measurement takes place: frames, the mount
+// points of a model of a server and of reelahead, and the processes that serve
+// them. It is not safe for concurrent use.
+type Stage struct {
 	dir        string
 	executable string
-	servers    []*server // in the order they were started
+	servers    []*Server // in the order they were started
 }
 
-// Directories of a stage.
-func (s *stage) frames() string { return filepath.Join(s.dir, "frames") }
-func (s *stage) nas() string    { return filepath.Join(s.dir, "nas") }
-func (s *stage) ahead() string  { return filepath.Join(s.dir, "ahead") }
+// Frames is the directory of what the model serves.
+func (s *Stage) Frames() string { return filepath.Join(s.dir, "frames") }
 
-// newStage makes a stage with room for the given number of bytes of frames: in
+// NAS is where StartModel mounts.
+func (s *Stage) NAS() string { return filepath.Join(s.dir, "nas") }
+
+// Ahead is where StartMount mounts.
+func (s *Stage) Ahead() string { return filepath.Join(s.dir, "ahead") }
+
+// NewStage makes a stage with room for the given number of bytes of frames: in
 // parent, or where that is empty in memory, if that leaves enough for everything
-// else, or else in the directory for temporary files.
-func newStage(executable, parent string, bytes, otherMemory int64) (*stage, error) {
+// else, or else in the directory for temporary files. executable is reelahead,
+// which serves the mounts.
+func NewStage(executable, parent string, bytes, otherMemory int64) (*Stage, error) {
 	switch {
 	case parent != "":
 	case hasSpace("/dev/shm", bytes) && availableMemory() > bytes+otherMemory:
@@ -144,11 +50,11 @@ func newStage(executable, parent string, bytes, otherMemory int64) (*stage, erro
 	if !hasSpace(parent, bytes) {
 		return nil, fmt.Errorf("%s of frames don't fit into %s: use fewer streams, fewer seconds or a smaller profile", decimal(bytes), parent)
 	}
-	dir, err := os.MkdirTemp(parent, "reelahead-demo-")
+	dir, err := os.MkdirTemp(parent, "reelahead-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, executable: executable}
+	s := &Stage{dir: dir, executable: executable}
 	// The mount table shows absolute paths without symbolic links.
 	if s.dir, err = filepath.Abs(dir); err == nil {
 		s.dir, err = filepath.EvalSymlinks(s.dir)
@@ -156,7 +62,7 @@ func newStage(executable, parent string, bytes, otherMemory int64) (*stage, erro
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	for _, sub := range []string{s.frames(), s.nas(), s.ahead()} {
+	for _, sub := range []string{s.Frames(), s.NAS(), s.Ahead()} {
 		if err := os.Mkdir(sub, 0o755); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
@@ -164,30 +70,76 @@ func newStage(executable, parent string, bytes, otherMemory int64) (*stage, erro
 	return s, nil
 }
 
-func (s *stage) start(ctx context.Context, name, mountPoint string, args ...string) error {
-	started, err := startServer(ctx, name, mountPoint, append([]string{s.executable}, args...)...)
+// Start starts a command that mounts mountPoint, as StartServer does; it is
+// stopped by Clear.
+func (s *Stage) Start(ctx context.Context, name, mountPoint string, command ...string) (*Server, error) {
+	started, err := StartServer(ctx, name, mountPoint, command...)
 	if err == nil {
 		s.servers = append(s.servers, started)
 	}
-	return err
+	return started, err
 }
 
-// clear stops the servers, the last one first.
-func (s *stage) clear() error {
+// StartModel mounts a model of a server over Frames.
+func (s *Stage) StartModel(ctx context.Context, nas slownas.Config) (*Server, error) {
+	return s.Start(ctx, "slownas", s.NAS(), s.executable, "bench", "slownas", s.Frames(), s.NAS(),
+		"--rtt", nas.RoundTrip.String(), "--jitter", nas.Jitter.String(),
+		"--bandwidth", strconv.FormatInt(nas.Bandwidth, 10), "--stream-bandwidth", strconv.FormatInt(nas.StreamBandwidth, 10),
+		"--slots", strconv.Itoa(nas.Slots), "--read-ahead", strconv.FormatInt(nas.ReadAhead, 10),
+		"--attr-timeout", nas.AttrTimeout.String(), "--seed", strconv.FormatUint(nas.Seed, 10))
+}
+
+// StartMount mounts reelahead over a source, with flags of its mount command.
+func (s *Stage) StartMount(ctx context.Context, source string, flags ...string) (*Server, error) {
+	command := append([]string{s.executable, "mount", source, s.Ahead()}, flags...)
+	return s.Start(ctx, "reelahead mount", s.Ahead(), command...)
+}
+
+// MakeStreams writes the frames of a number of streams into Frames, each in a
+// directory of its own: distinct, so that no stream is served with what another
+// one read. onFrame is called after each frame.
+func (s *Stage) MakeStreams(ctx context.Context, streams, frames int, size int64, onFrame func()) error {
+	for i, dir := range s.Streams(s.Frames(), streams) {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		_, err := Write(ctx, WriteConfig{
+			Pattern: Pattern{Dir: dir, Prefix: "shot.", Suffix: ".dpx", Width: 4},
+			Start:   1, Frames: frames, Size: size, Seed: uint64(i),
+			OnFrame: func(int64) { onFrame() },
+		})
+		if err != nil {
+			return fmt.Errorf("make frames: %w", err)
+		}
+	}
+	return nil
+}
+
+// Streams are the directories of the streams under a directory of the stage.
+func (s *Stage) Streams(under string, n int) []string {
+	var dirs []string
+	for i := range n {
+		dirs = append(dirs, filepath.Join(under, "stream"+strconv.Itoa(i+1)))
+	}
+	return dirs
+}
+
+// Clear stops the servers, the last one first.
+func (s *Stage) Clear() error {
 	var errs []error
 	for len(s.servers) > 0 {
 		last := len(s.servers) - 1
-		errs = append(errs, s.servers[last].stop())
+		errs = append(errs, s.servers[last].Stop())
 		s.servers = s.servers[:last]
 	}
 	return errors.Join(errs...)
 }
 
-// strike clears the stage and removes it. While something is mounted in it
+// Strike clears the stage and removes it. While something is mounted in it
 // nothing is removed: that would go through to what is mounted.
-func (s *stage) strike() error {
-	if err := s.clear(); err != nil {
-		for _, dir := range []string{s.ahead(), s.nas()} {
+func (s *Stage) Strike() error {
+	if err := s.Clear(); err != nil {
+		for _, dir := range []string{s.Ahead(), s.NAS()} {
 			if mounted, mountErr := isMounted(dir); mounted || mountErr != nil {
 				return errors.Join(err, fmt.Errorf("%s stays, since something is mounted in it", s.dir))
 			}

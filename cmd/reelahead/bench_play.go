@@ -115,6 +115,7 @@ func (f *playFlags) register(cmd *cobra.Command) {
 	flags.BoolVar(&f.play.Order.Reverse, "reverse", false, "from the last frame to the first")
 	flags.BoolVar(&f.play.Order.Random, "random", false, "in random order, another in each pass")
 	flags.Uint64Var(&f.play.Order.Seed, "seed", 1, "of --random")
+	flags.IntVar(&f.play.Order.Run, "seek-every", 0, "with --random: frames in a row between two seeks (default 1)")
 	flags.IntVar(&f.play.Order.Loop, "loop", 1, "passes")
 	flags.BoolVar(&f.play.Order.PingPong, "ping-pong", false, "there and back")
 	flags.IntVar(&f.play.Order.Step, "step", 1, "every STEPth frame")
@@ -140,7 +141,7 @@ func (f *playFlags) config(cmd *cobra.Command, paths []string) (bench.PlayConfig
 		return config, usageError("--on-miss takes skip or wait, not %q", f.onMiss)
 	}
 	set := cmd.Flags().Changed
-	for name, value := range map[string]int{"clients": config.Clients, "frames": config.Frames, "loop": config.Order.Loop, "step": config.Order.Step} {
+	for name, value := range map[string]int{"clients": config.Clients, "frames": config.Frames, "loop": config.Order.Loop, "seek-every": config.Order.Run, "step": config.Order.Step} {
 		if set(name) && value < 1 {
 			return config, usageError("--%s must be at least 1, not %d", name, value)
 		}
