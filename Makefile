@@ -33,7 +33,7 @@ endef
 
 .PHONY: help
 help: ## Show what there is
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: go
 go:
@@ -83,8 +83,22 @@ fuzz: go ## Run every fuzz target for FUZZ_TIME (20s)
 	  go test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZ_TIME) "$$(dirname "$$file")" </dev/null; \
 	done
 
+# Flags of the figures, for instance BENCH_FLAGS="--quick --figures 1,2 --json out.json".
+BENCH_FLAGS  ?=
+
 .PHONY: bench
-bench: go ## Run the Go benchmarks
+bench: fuse go ## Measure the figures of docs/performance.md, each against its reference
+	@$(call need,fio,fio)
+	@go run ./test/performance $(BENCH_FLAGS)
+
+.PHONY: bench-rivals
+bench-rivals: fuse go ## Play the same frames through rclone's cache and Samba's preopen
+	@$(call need,rclone,rclone)
+	@$(call need,smbd,samba samba-vfs-modules)
+	@go run ./test/performance --figures 14 $(BENCH_FLAGS)
+
+.PHONY: bench-micro
+bench-micro: go ## Run the Go benchmarks
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 .PHONY: lint

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -17,16 +16,16 @@ import (
 
 // Deadlines of the processes that serve a stage.
 const (
-	mountDeadline = 20 * time.Second
+	readyDeadline = 20 * time.Second
 	stopDeadline  = 10 * time.Second
-	mountPoll     = 10 * time.Millisecond
+	readyPoll     = 10 * time.Millisecond
 )
 
-// Server is a process that serves a mount in the foreground. It is not safe for
-// concurrent use.
+// Server is a process that serves something in the foreground, mostly a mount. It
+// is not safe for concurrent use.
 type Server struct {
 	name       string
-	mountPoint string
+	mountPoint string // empty: none
 	command    *exec.Cmd
 	output     *bytes.Buffer // read only after exited
 	exited     chan struct{}
@@ -35,6 +34,11 @@ type Server struct {
 // StartServer starts a command and returns when it has mounted mountPoint. When
 // it returns an error, neither the process nor a mount is left.
 func StartServer(ctx context.Context, name, mountPoint string, command ...string) (*Server, error) {
+	return startServer(ctx, name, mountPoint, func() (bool, error) { return isMounted(mountPoint) }, command)
+}
+
+// startServer starts a command and returns when ready says so.
+func startServer(ctx context.Context, name, mountPoint string, ready func() (bool, error), command []string) (*Server, error) {
 	s := &Server{
 		name: name, mountPoint: mountPoint,
 		command: exec.Command(command[0], command[1:]...),
@@ -51,27 +55,26 @@ func StartServer(ctx context.Context, name, mountPoint string, command ...string
 		_ = s.command.Wait()
 		close(s.exited)
 	}()
-	if err := s.awaitMount(ctx); err != nil {
+	if err := s.await(ctx, ready); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) awaitMount(ctx context.Context) error {
-	deadline := time.After(mountDeadline)
+func (s *Server) await(ctx context.Context, ready func() (bool, error)) error {
+	deadline := time.After(readyDeadline)
 	for {
-		mounted, err := isMounted(s.mountPoint)
-		if mounted || err != nil {
+		if is, err := ready(); is || err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.exited:
-			return fmt.Errorf("%s ended (%v) before it had mounted: %s", s.name, s.command.ProcessState, s.said())
+			return fmt.Errorf("%s ended (%v) before it was ready: %s", s.name, s.command.ProcessState, s.said())
 		case <-deadline:
-			return fmt.Errorf("%s has not mounted %s within %v", s.name, s.mountPoint, mountDeadline)
-		case <-time.After(mountPoll):
+			return fmt.Errorf("%s was not ready within %v", s.name, readyDeadline)
+		case <-time.After(readyPoll):
 		}
 	}
 }
@@ -83,13 +86,16 @@ func (s *Server) PID() int { return s.command.Process.Pid }
 // ten seconds.
 func (s *Server) Stop() error {
 	var err error
-	_ = s.command.Process.Signal(os.Interrupt)
+	_ = s.command.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.exited:
 	case <-time.After(stopDeadline):
 		_ = s.command.Process.Kill()
 		<-s.exited
 		err = fmt.Errorf("%s did not end within %v and was killed: %s", s.name, stopDeadline, s.said())
+	}
+	if s.mountPoint == "" {
+		return err
 	}
 	if mounted, _ := isMounted(s.mountPoint); mounted {
 		if unmountErr := unix.Unmount(s.mountPoint, unix.MNT_DETACH); unmountErr != nil {

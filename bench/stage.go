@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"reelahead/bench/slownas"
@@ -80,6 +81,23 @@ func (s *Stage) Start(ctx context.Context, name, mountPoint string, command ...s
 	return started, err
 }
 
+// StartDaemon starts a command that mounts nothing and returns when ready says
+// that it serves.
+func (s *Stage) StartDaemon(ctx context.Context, name string, ready func() (bool, error), command ...string) (*Server, error) {
+	started, err := startServer(ctx, name, "", ready, command)
+	if err == nil {
+		s.servers = append(s.servers, started)
+	}
+	return started, err
+}
+
+// Dir makes a further directory of the stage, which Strike removes, and returns
+// its path.
+func (s *Stage) Dir(name string) (string, error) {
+	dir := filepath.Join(s.dir, name)
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
 // StartModel mounts a model of a server over Frames.
 func (s *Stage) StartModel(ctx context.Context, nas slownas.Config) (*Server, error) {
 	return s.Start(ctx, "slownas", s.NAS(), s.executable, "bench", "slownas", s.Frames(), s.NAS(),
@@ -138,15 +156,12 @@ func (s *Stage) Clear() error {
 // Strike clears the stage and removes it. While something is mounted in it
 // nothing is removed: that would go through to what is mounted.
 func (s *Stage) Strike() error {
-	if err := s.Clear(); err != nil {
-		for _, dir := range []string{s.Ahead(), s.NAS()} {
-			if mounted, mountErr := isMounted(dir); mounted || mountErr != nil {
-				return errors.Join(err, fmt.Errorf("%s stays, since something is mounted in it", s.dir))
-			}
-		}
-		return errors.Join(err, os.RemoveAll(s.dir))
+	err := s.Clear()
+	mounts, mountErr := mountinfo.GetMounts(mountinfo.PrefixFilter(s.dir))
+	if mountErr != nil || len(mounts) > 0 {
+		return errors.Join(err, mountErr, fmt.Errorf("%s stays, since something is mounted in it", s.dir))
 	}
-	return os.RemoveAll(s.dir)
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // hasSpace says whether a directory's filesystem has room for bytes and a tenth
