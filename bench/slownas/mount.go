@@ -163,9 +163,11 @@ func mountOptions(backing string, config Config) *fs.Options {
 		// An O_DIRECT read of several MiB goes out as parallel requests, as an
 		// NFS client sends it.
 		ExtraCapabilities: fuse.CAP_ASYNC_DIO,
-		// It would ask for the attributes at every read(2). An NFS client
-		// compares them at open.
-		DisabledCapabilities: fuse.CAP_AUTO_INVAL_DATA,
+		// The first would ask for the attributes at every read(2), where an NFS
+		// client compares them at open. With the second the kernel would take the
+		// mount for a stacked one and refuse its files as backing files, which those
+		// of NFS and SMB mounts can be.
+		DisabledCapabilities: fuse.CAP_AUTO_INVAL_DATA | fuse.CAP_PASSTHROUGH,
 		Logger:               log.New(os.Stderr, "slownas: ", 0),
 		AllowOther:           config.AllowOther,
 	}
