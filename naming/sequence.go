@@ -163,8 +163,9 @@ func (s Sequence) Numbers(name string) []Counter {
 // labelWords stand before a number that names one thing among several like it.
 // Each has a sequence of its own, which does not go on in the next one's.
 var labelWords = map[string]bool{
-	"shot": true, "scene": true, "seq": true, "cam": true, "camera": true,
-	"stream": true, "clip": true, "reel": true, "track": true, "layer": true,
+	"shot": true, "sh": true, "scene": true, "sc": true, "seq": true, "sq": true,
+	"cut": true, "cam": true, "camera": true, "stream": true, "clip": true,
+	"reel": true, "track": true, "layer": true,
 }
 
 // Carries reports whether next, a later name of the sequence, may follow name

@@ -135,6 +135,9 @@ func (c *cursor) turnAt(at place, w walk, k *walker) *turn {
 // compute guesses the next names by arithmetic: the decimal successors, and
 // the hexadecimal ones for when none of them exists.
 func (c *cursor) compute(n int) (next, fallback []string) {
+	if next = c.conventional(n); len(next) > 0 {
+		return next, nil
+	}
 	counter, ok := c.count()
 	if ok {
 		next = c.successors(counter, n)
@@ -147,6 +150,19 @@ func (c *cursor) compute(n int) (next, fallback []string) {
 		fallback = slices.DeleteFunc(fallback, func(file string) bool { return slices.Contains(next, file) })
 	}
 	return next, fallback
+}
+
+// conventional returns the next names where a convention says them.
+func (c *cursor) conventional(n int) (next []string) {
+	convention, ok := ConventionOf(c.at.name)
+	if !ok || convention.successor == nil || c.walk.step != 1 {
+		return nil
+	}
+	for name := c.at.name; len(next) < n; {
+		name = convention.successor(name)
+		next = append(next, place{c.at.dir, name}.path())
+	}
+	return next
 }
 
 func (c *cursor) successors(counter naming.Counter, n int) []string {

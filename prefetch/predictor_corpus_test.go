@@ -143,7 +143,6 @@ func (r row) play() []string {
 var otherChoices = map[string]string{
 	"12-mixed-padding-one-seq": "pic3 is not padded like pic02: another sequence",
 	"87-canon-xf":              "the next clip follows the last part of this one",
-	"92-gopro-chapter":         "numbers are read whole, chapters are not split off",
 	"118-sentinel2-bands":      "8A is no decimal number and nothing proves hexadecimal",
 	"133-dash":                 "an init segment's number is followed like any other",
 	"144-dataloader-block":     "blocks are followed after they were seen twice",

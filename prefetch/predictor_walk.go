@@ -76,6 +76,8 @@ type walker struct {
 	walk
 	spot
 	closes bool // the sequence may hold sets that do not lead into each other
+	// chapter names the parts of recordings that a convention numbers apart.
+	chapter func(name string, by int) string
 }
 
 // newWalker starts at a spot, whose name need not be in the listing.
@@ -88,6 +90,9 @@ func newWalker(at spot, w walk) *walker {
 		k.position-- // a name between two members: the next member is one step on
 	}
 	k.closes = k.sequence.MayClose(k.name)
+	if convention, ok := ConventionOf(k.name); ok {
+		k.chapter = convention.chapter
+	}
 	return k
 }
 
@@ -115,6 +120,9 @@ func (k *walker) step1() (string, bool) {
 	if k.value != 0 {
 		return k.byValue()
 	}
+	if k.chapter != nil {
+		return k.repeat(k.chapterOne)
+	}
 	at := k.position + k.walk.step
 	if at < 0 || at >= k.sequence.Len() {
 		return "", false
@@ -136,6 +144,41 @@ func (k *walker) repeat(one func(name string, direction int) (string, bool)) (st
 		}
 	}
 	return name, true
+}
+
+// chapterOne moves to the next chapter of a recording, and after its last one
+// to the first of the next recording.
+func (k *walker) chapterOne(name string, direction int) (string, bool) {
+	if next := k.chapter(name, direction); k.listing.Contains(next) {
+		return next, true
+	}
+	first := name
+	for previous := k.chapter(first, -1); previous != ""; previous = k.chapter(first, -1) {
+		first = previous
+	}
+	sequence, ok := k.listing.Sequence(first)
+	if !ok {
+		return "", false
+	}
+	at, exact := sequence.Position(first)
+	if exact || direction < 0 {
+		at += direction
+	}
+	if at < 0 || at >= sequence.Len() {
+		return "", false
+	}
+	next := sequence.Name(at)
+	if k.chapter(next, -1) != "" {
+		return "", false // the later chapters of all recordings follow the first ones
+	}
+	for direction < 0 {
+		later := k.chapter(next, 1)
+		if !k.listing.Contains(later) {
+			break
+		}
+		next = later
+	}
+	return next, true
 }
 
 // alongOne moves along the fast number; at its end it goes back to the start
