@@ -43,6 +43,9 @@ type Prediction struct {
 	Locked bool
 	// Announced says that Stream is an announced list.
 	Announced bool
+	// Continues is the stream of another reader that this open goes on with, as
+	// processes that read one frame each do; else 0.
+	Continues StreamID
 	// WantListings names directories whose listing would tell more now.
 	WantListings []string
 }
@@ -125,6 +128,7 @@ func (p *Predictor) learn(who *reader, file string, dirs Directories, n int) Pre
 	c := p.train(who, at, dirs)
 	who.use(c)
 	prediction := c.predict(dirs, n)
+	prediction.Continues = c.predecessor
 	who.opening = spot{} // keeps no listing alive
 	return prediction
 }

@@ -15,7 +15,9 @@ func (c *cursor) predict(dirs Directories, n int) Prediction {
 		wanted = reach // only to recognise the next open
 	}
 	l := dirs.Listing(c.at.dir)
-	if l == nil {
+	if c.walk.way == across {
+		p.Next, p.WantListings, p.Proven = aheadAcross(dirs, c.at, c.walk, wanted)
+	} else if l == nil {
 		p.WantListings = []string{c.at.dir}
 		p.Next, p.Fallback = c.compute(wanted)
 	} else {

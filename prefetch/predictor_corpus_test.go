@@ -59,9 +59,9 @@ type event struct {
 func (r row) name() string  { return fmt.Sprintf("%d-%s", r.line, r.family) }
 func (r row) certain() bool { return !strings.Contains(r.note, "?") }
 
-func readCorpus(t testing.TB) []row {
+func readCorpus(t testing.TB, name string) []row {
 	t.Helper()
-	file, err := os.Open("testdata/corpus.tsv")
+	file, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ var otherChoices = map[string]string{
 // all names; uncertain ones either so or a documented choice, and never both.
 func TestCorpus(t *testing.T) {
 	certain, uncertain := 0, 0
-	for _, r := range readCorpus(t) {
+	for _, r := range readCorpus(t, "testdata/corpus.tsv") {
 		next := r.play()
 		ok := slices.Equal(next, r.expected)
 		_, chosen := otherChoices[r.name()]
@@ -173,6 +173,18 @@ func TestCorpus(t *testing.T) {
 		}
 	}
 	t.Logf("%d certain rows right, %d uncertain ones as the row suggests, %d otherwise", certain, uncertain, len(otherChoices))
+}
+
+// TestVariations plays further names and orders of the corpus's families, made
+// up here: other words, paddings, steps, gaps and histories.
+func TestVariations(t *testing.T) {
+	rows := readCorpus(t, "testdata/variations.tsv")
+	for _, r := range rows {
+		if next := r.play(); !slices.Equal(next, r.expected) {
+			t.Errorf("%s: after %q got %q, want %q (%s)", r.name(), r.opens[len(r.opens)-1].file, next, r.expected, r.note)
+		}
+	}
+	t.Logf("%d rows", len(rows))
 }
 
 // TestWrongGuesses repeats what users of other tools reported, one case for

@@ -33,6 +33,10 @@ type cursor struct {
 	segment place  // where the way began that goes on without a break
 	breaks  []turn // where it broke off before, newest last
 	jumped  int    // how far from the reader's cursor before it this one began
+	crossed walk   // across folders, from the reader's cursor before it
+	// predecessor is the cursor of another reader that this one goes on for, until
+	// its own reader has opened a second file; else 0.
+	predecessor StreamID
 	blocks  blocks
 	// left are files that were expected and left out: another thread of the
 	// reader may still open them in the next `patience` opens. overtaken says
@@ -104,7 +108,10 @@ func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
 			return c
 		}
 	}
-	c := p.surprise(who, at, dirs)
+	c := p.succeed(who, at, dirs)
+	if c == nil {
+		c = p.surprise(who, at, dirs)
+	}
 	p.supersede(c)
 	who.turns.add(c.id)
 	return c
@@ -161,6 +168,7 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 		c.follow(at)
 		return
 	}
+	c.doubtLegacy()
 	// Opens were left out: dropped, still to come from another thread, or a
 	// wider step.
 	m, counter := c.relate(at, dirs, true)
@@ -244,7 +252,7 @@ func (c *cursor) adopt(w walk, counter naming.Counter) {
 
 // moveTo sets the place.
 func (c *cursor) moveTo(at place) {
-	c.stray = place{}
+	c.stray, c.predecessor = place{}, 0
 	if c.patience--; c.patience <= 0 {
 		c.left = nil
 	}

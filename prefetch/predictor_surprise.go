@@ -41,6 +41,7 @@ func (p *Predictor) surprise(who *reader, at place, dirs Directories) *cursor {
 	}
 	c := p.newCursor(who, at)
 	c.inherit(dirs)
+	c.cross(dirs)
 	return c
 }
 
@@ -55,6 +56,7 @@ func (r *reader) last() *cursor {
 // accept takes an unexpected open as c's own if it is near: a turn, another
 // step. It reports false for a jump.
 func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directories) bool {
+	c.doubtLegacy()
 	settledHere := c.agreed >= settled
 	backwards := m.delta*c.walk.direction() < 0
 	onward := m.walk.way != natural && m.walk.direction() == c.walk.direction()

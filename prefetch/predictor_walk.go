@@ -14,12 +14,13 @@ const (
 	byteOrder             // as strings sort: 1, 10, 100, 11
 	along                 // one number of several first: tile 0, 1, 2 of frame 1, then frame 2
 	alphabetic            // by letters: xaz, xba
+	across                // the same name in one numbered folder after the other
 )
 
 // walk is an order and how far each open goes in it.
 type walk struct {
 	way    way
-	number int   // along: which number runs fastest
+	number int   // along: which number runs fastest; across: how many folders up the number is
 	step   int   // files an open, negative for backwards
 	value  int64 // what the number itself moves by, where the step skips members; else 0
 }
@@ -257,6 +258,13 @@ const farAway = 16
 // by number.
 func measure(from string, marked mark, to spot, thorough bool) move {
 	m := move{}
+	if k := newWalker(to, walk{way: natural, step: 1}); k.chapter != nil {
+		for _, direction := range [...]int{1, -1} {
+			if name, ok := k.chapterOne(to.name, -direction); ok && name == from {
+				return move{true, walk{way: natural, step: direction}, direction}
+			}
+		}
+	}
 	if to.member && marked.sequence == to.sequence.ID() {
 		m.delta = to.position - marked.position
 		m.related = m.delta != 0

@@ -78,10 +78,12 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 		prediction.Next = e.predictor.Peek(prediction.Stream, e, maxAheadAnnounced).Next
 	}
 	if s := e.streamLocked(prediction); s != nil {
+		e.continueLocked(s, prediction.Continues)
 		s.advance(name, now, !ready, frame)
 		s.reader, s.dir, s.at, s.foreseen = reader, parentOf(name), name, expected
 		e.followLocked(s, prediction, now)
 		e.leaveLocked(s, now)
+		e.endLocked(prediction.Continues)
 		confirmed = s.locked
 		// A known listing is read again when its directory has changed.
 		e.wantListingsLocked([]string{parentOf(name)})
@@ -119,6 +121,30 @@ func (e *Engine) streamLocked(p Prediction) *stream {
 		e.streams[p.Stream] = s
 	}
 	return s
+}
+
+// continueLocked lets a new stream begin with the measure of the one that it
+// goes on with.
+func (e *Engine) continueLocked(s *stream, id StreamID) {
+	old := e.streams[id]
+	if old == nil || !s.last.IsZero() {
+		return
+	}
+	s.before, s.last, s.interval, s.size, s.grown, s.next = old.before, old.last, old.interval, old.size, old.grown, old.next
+}
+
+// endLocked ends stream id here, not in the predictor: if its reader goes on
+// after all, it begins anew.
+func (e *Engine) endLocked(id StreamID) {
+	s := e.streams[id]
+	if s == nil {
+		return
+	}
+	for _, f := range s.wants {
+		delete(f.wants, id)
+		e.settleLocked(f)
+	}
+	delete(e.streams, id)
 }
 
 // leaveLocked cancels what the reader of s was expected to open where it was
@@ -330,11 +356,7 @@ func (e *Engine) lookOverLocked(now time.Time) {
 		}
 		switch {
 		case idle > patience || s.announced && !e.predictor.Knows(id):
-			for _, f := range s.wants {
-				delete(f.wants, id)
-				e.settleLocked(f)
-			}
-			delete(e.streams, id)
+			e.endLocked(id)
 			e.predictor.Forget(id)
 			continue
 		case idle > restAfter:
