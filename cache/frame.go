@@ -12,6 +12,10 @@ import (
 // largest read that NFS and SMB servers commonly grant.
 const ChunkSize = 1 << 20
 
+// ErrBeyond is returned for bytes that a frame of which only the head is held
+// does not have.
+var ErrBeyond = errors.New("cache: only the head of the file is held")
+
 // ErrInterrupted is returned to a reader that gave up waiting for a chunk.
 var ErrInterrupted = errors.New("cache: interrupted while waiting for a frame")
 
@@ -27,6 +31,7 @@ type Frame struct {
 	attr Attr   // guarded by mu: Known moves when the source confirms it
 
 	size, cost int64
+	extent     int64 // bytes from the start that are held: size, or less for a head
 	arena      *Arena
 	buffer     *Buffer
 	refs       atomic.Int32
@@ -45,15 +50,24 @@ type Frame struct {
 // NewFrame allocates memory for a file as attr describes it. It fails with
 // ErrFull when there is no room.
 func NewFrame(arena *Arena, path string, attr Attr) (*Frame, error) {
-	buffer, err := arena.Allocate(attr.Size)
+	return NewHead(arena, path, attr, attr.Size)
+}
+
+// NewHead allocates memory for the first extent bytes of a file, for a reader
+// that looks at the heads of files only. It fails with ErrFull when there is no
+// room.
+func NewHead(arena *Arena, path string, attr Attr, extent int64) (*Frame, error) {
+	extent = min(extent, attr.Size)
+	buffer, err := arena.Allocate(extent)
 	if err != nil {
 		return nil, err
 	}
-	chunks := int((attr.Size + ChunkSize - 1) / ChunkSize)
+	chunks := int((extent + ChunkSize - 1) / ChunkSize)
 	f := &Frame{
 		Path:     path,
 		attr:     attr,
 		size:     attr.Size,
+		extent:   extent,
 		cost:     buffer.capacity,
 		arena:    arena,
 		buffer:   buffer,
@@ -83,19 +97,23 @@ func (f *Frame) Confirm(known time.Time) {
 	}
 }
 
-// Size returns the frame's size in bytes.
+// Size returns the file's size in bytes.
 func (f *Frame) Size() int64 { return f.size }
+
+// Partial tells whether only the head of the file is held. Such a frame is
+// never published.
+func (f *Frame) Partial() bool { return f.extent < f.size }
 
 // Cost returns the memory it is charged with, in bytes.
 func (f *Frame) Cost() int64 { return f.cost }
 
 // Chunks returns the number of chunks.
-func (f *Frame) Chunks() int { return int((f.Size() + ChunkSize - 1) / ChunkSize) }
+func (f *Frame) Chunks() int { return int((f.extent + ChunkSize - 1) / ChunkSize) }
 
 // Chunk returns where chunk i lies in the file and the memory to read it into.
 func (f *Frame) Chunk(i int) (offset int64, into []byte) {
 	offset = int64(i) * ChunkSize
-	return offset, f.buffer.Bytes()[offset:min(offset+ChunkSize, f.Size())]
+	return offset, f.buffer.Bytes()[offset:min(offset+ChunkSize, f.extent)]
 }
 
 // Lend returns the descriptor that the kernel may serve the frame from. The
@@ -132,7 +150,7 @@ func (f *Frame) Land(i int) {
 func (f *Frame) Publish(known time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.missing != 0 || f.failure != nil {
+	if f.missing != 0 || f.failure != nil || f.Partial() {
 		panic("cache: an incomplete frame was published: " + f.Path)
 	}
 	f.ready = true
@@ -182,12 +200,16 @@ func (f *Frame) Wanted() int {
 
 // Read returns the bytes at [offset, offset+length), less where the frame
 // ends, as soon as all of them have landed. It fails with the frame's failure,
-// or with ErrInterrupted when giveUp is closed first. The bytes may be used
+// with ErrBeyond past the head that is held, or with ErrInterrupted when giveUp
+// is closed first. The bytes may be used
 // until the caller's reference is released.
 func (f *Frame) Read(offset, length int64, giveUp <-chan struct{}) ([]byte, error) {
 	end := min(offset+length, f.Size())
 	if offset < 0 || offset >= end {
 		return nil, nil
+	}
+	if end > f.extent {
+		return nil, ErrBeyond
 	}
 	first, last := int(offset/ChunkSize), int((end-1)/ChunkSize)
 	f.mu.Lock()

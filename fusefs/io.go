@@ -37,7 +37,7 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 	fs.mu.Unlock()
 	if fromFrame {
 		waiter := newWaiter(cancel, input.Pid)
-		bytes, err := readLease(h.lease, int64(input.Offset), int64(input.Size), waiter.giveUp)
+		bytes, err := h.lease.Read(int64(input.Offset), int64(input.Size), waiter.giveUp)
 		waiter.stop()
 		switch {
 		case err == nil && len(bytes) == 0:
@@ -69,18 +69,6 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 	}
 	fs.opens.bytesRead.Add(int64(n))
 	return fuse.ReadResultData(buf[:n]), fuse.OK
-}
-
-// readLease reads from a frame once nothing forbids it any more.
-func readLease(lease frameLease, offset, size int64, giveUp <-chan struct{}) ([]byte, error) {
-	if lease.Checked != nil {
-		select {
-		case <-lease.Checked:
-		case <-giveUp:
-			return nil, cache.ErrInterrupted
-		}
-	}
-	return lease.Frame.Read(offset, size, giveUp)
 }
 
 // preadFull reads until buf is full or the file ends: a short read in the

@@ -272,7 +272,7 @@ func (fs *fileSystem) countOpen(h *handle, expected bool) served {
 	case how == modeSource:
 		fs.opens.cold.Add(1)
 		return servedSource
-	case h.lease.Source < 0:
+	case h.lease.Frame.Ready() && h.lease.Source < 0:
 		fs.opens.ready.Add(1)
 		if how == modeMemory {
 			// Reads of the kernel's are not seen here: a player reads a frame whole.

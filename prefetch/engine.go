@@ -151,17 +151,17 @@ func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) (lease
 		frame.Release()
 		frame = nil
 	}
-	f, confirmed, expected := e.train(reader, name, frame, arrived)
+	f, id, confirmed, expected := e.train(reader, name, frame, arrived)
 	if frame != nil {
 		if f == nil && frame.Ready() {
-			return &Lease{Frame: frame, Source: -1}, expected
+			return &Lease{Frame: frame, Source: -1, stream: id, opened: arrived}, expected
 		}
 		frame.Release()
 	}
 	if f == nil && !confirmed {
 		return nil, expected
 	}
-	return e.join(f, name, arrived, giveUp), expected
+	return e.join(f, id, name, arrived, giveUp), expected
 }
 
 // confirm makes sure that a frame is still what the source has, asking it if
@@ -193,6 +193,7 @@ func (e *Engine) Close(lease *Lease) {
 	lease.Frame.Release()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.observeDepthLocked(lease, time.Now())
 	if lease.fetch != nil {
 		lease.fetch.readers--
 		e.settleLocked(lease.fetch)

@@ -146,10 +146,7 @@ func (r *rig) read(reader Reader, name string) (served, []byte) {
 	if lease.Frame.Ready() {
 		from = fromCache
 	}
-	if lease.Checked != nil {
-		<-lease.Checked
-	}
-	got, err := lease.Frame.Read(0, lease.Frame.Size(), nil)
+	got, err := lease.Read(0, lease.Frame.Size(), nil)
 	if err != nil {
 		return fromSource, nil // the application gets it from lease.Source
 	}

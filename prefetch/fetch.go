@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,8 +45,9 @@ const (
 type fetch struct {
 	name     string
 	phase    phase
-	wants    map[StreamID]time.Time // who expects to open it, and when
-	readers  int                    // opens that wait for it or are served from it on its way
+	wants    map[StreamID]want // who expects to open it
+	readers  int               // opens that wait for it or are served from it on its way
+	whole    bool              // one of them reads files whole
 	deadline time.Time
 	started  time.Time
 	opened   chan struct{} // closed when phaseOpening ends
@@ -63,11 +65,17 @@ type fetch struct {
 	spent       bool   // read from an announced list in which it does not come again
 }
 
+// want is one stream's interest in a file.
+type want struct {
+	deadline time.Time // when it is expected to be opened
+	head     bool      // its reader looks at the heads of files only
+}
+
 func (e *Engine) expectLocked(name string) *fetch {
 	if f := e.fetches[name]; f != nil {
 		return f
 	}
-	f := &fetch{name: name, wants: make(map[StreamID]time.Time), opened: make(chan struct{}), fd: -1}
+	f := &fetch{name: name, wants: make(map[StreamID]want), opened: make(chan struct{}), fd: -1}
 	e.fetches[name] = f
 	if frame := e.store.Lookup(name); frame != nil {
 		if frame.Ready() {
@@ -82,14 +90,46 @@ func (e *Engine) expectLocked(name string) *fetch {
 	return f
 }
 
-func (f *fetch) want(id StreamID, deadline time.Time) {
-	f.wants[id] = deadline
-	f.deadline = deadline
+func (f *fetch) want(id StreamID, w want) {
+	f.wants[id] = w
+	f.deadline = w.deadline
 	for _, other := range f.wants {
-		if other.Before(f.deadline) {
-			f.deadline = other
+		if other.deadline.Before(f.deadline) {
+			f.deadline = other.deadline
 		}
 	}
+}
+
+// wantLocked makes stream s want a file. A head that another reader wants is not
+// enough for one that reads files whole: it is fetched anew.
+func (e *Engine) wantLocked(s *stream, name string, deadline time.Time) {
+	f := e.expectLocked(name)
+	if f.round == e.round {
+		return // a loop comes by the same file again
+	}
+	w := want{deadline, s.headsOnly()}
+	if f.frame != nil && f.frame.Partial() && !w.head {
+		others := f.wants
+		f.wants = nil
+		e.failLocked(f, errCancelled)
+		f = e.expectLocked(name)
+		for id, other := range others {
+			f.want(id, other)
+		}
+	}
+	f.round = e.round
+	f.want(s.id, w)
+	s.wants = append(s.wants, f)
+}
+
+// headOnly tells whether nobody needs more of the file than its head.
+func (f *fetch) headOnly() bool {
+	for _, w := range f.wants {
+		if !w.head {
+			return false
+		}
+	}
+	return !f.whole
 }
 
 // settleLocked ends what nobody wants any more.
@@ -171,18 +211,38 @@ type Lease struct {
 	// has something else the frame has failed. nil: nothing to wait for.
 	Checked <-chan struct{}
 
-	fetch *fetch // set if the lease counts as one of its readers
+	fetch  *fetch // set if the lease counts as one of its readers
+	stream StreamID
+	opened time.Time
+	depth  atomic.Int64 // how far into the file was read, in bytes
+}
+
+// Read returns bytes of the leased frame, as Frame.Read does, once nothing
+// forbids it any more.
+func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) ([]byte, error) {
+	if end := offset + length; end > l.depth.Load() {
+		l.depth.Store(end)
+	}
+	if l.Checked != nil {
+		select {
+		case <-l.Checked:
+		case <-giveUp:
+			return nil, cache.ErrInterrupted
+		}
+	}
+	return l.Frame.Read(offset, length, giveUp)
 }
 
 // join makes an open take part in the fetch f, or start one for a stream that
 // was not far enough ahead, and waits until the source has opened the file. It
 // returns nil if the source must serve.
-func (e *Engine) join(f *fetch, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
+func (e *Engine) join(f *fetch, s StreamID, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
 	e.mu.Lock()
 	if f == nil {
 		f = e.expectLocked(name)
 		f.readers++
 		f.deadline = arrived
+		f.whole = !e.headsOnlyLocked(s)
 	}
 	switch f.phase {
 	case phaseQueued:
@@ -209,13 +269,14 @@ func (e *Engine) join(f *fetch, name string, arrived time.Time, giveUp <-chan st
 		return nil
 	}
 	f.frame.MarkOpened()
-	lease := &Lease{Frame: f.frame.Acquire(), Source: -1, fetch: f}
+	lease := &Lease{Frame: f.frame.Acquire(), Source: -1, fetch: f, stream: s, opened: arrived}
 	if f.fd >= 0 {
 		if fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 			lease.Source = fd
 		}
 	}
-	if known := f.frame.Attr(); f.phase != phaseReady && known.Known.Before(arrived) {
+	valid := f.phase == phaseReady && arrived.Sub(f.frame.Attr().Known) <= e.config.Validity
+	if known := f.frame.Attr(); !valid && known.Known.Before(arrived) {
 		// Chunks that landed before this open may be older than the open.
 		lease.Checked = e.recheckLocked(f, known)
 	}
@@ -262,7 +323,7 @@ func (e *Engine) open(f *fetch) {
 	fd, attr, err := e.openSource(f.name)
 	var frame *cache.Frame
 	if err == nil {
-		frame, err = e.allocate(f.name, attr)
+		frame, err = e.allocate(f, attr)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -298,7 +359,7 @@ func (e *Engine) open(f *fetch) {
 }
 
 // missedLocked tells the streams that a guessed name does not exist.
-func (e *Engine) missedLocked(wanted map[StreamID]time.Time, f *fetch) {
+func (e *Engine) missedLocked(wanted map[StreamID]want, f *fetch) {
 	for id := range wanted {
 		s := e.streams[id]
 		if s == nil || s.proven {
@@ -351,10 +412,17 @@ func (e *Engine) unfit(attr cache.Attr) error {
 	return nil
 }
 
-func (e *Engine) allocate(name string, attr cache.Attr) (*cache.Frame, error) {
-	frame, err := cache.NewFrame(e.arena, name, attr)
-	if errors.Is(err, cache.ErrFull) && e.store.Reclaim(attr.Size) {
-		frame, err = cache.NewFrame(e.arena, name, attr)
+// allocate finds memory for a file, or for its head where nobody needs more.
+func (e *Engine) allocate(f *fetch, attr cache.Attr) (*cache.Frame, error) {
+	e.mu.Lock()
+	extent := attr.Size
+	if f.headOnly() && attr.Size > headShare*headSize {
+		extent = headSize
+	}
+	e.mu.Unlock()
+	frame, err := cache.NewHead(e.arena, f.name, attr, extent)
+	if errors.Is(err, cache.ErrFull) && e.store.Reclaim(extent) {
+		frame, err = cache.NewHead(e.arena, f.name, attr, extent)
 	}
 	return frame, err
 }
@@ -447,12 +515,16 @@ func (e *Engine) confirmWhole(f *fetch) {
 	}
 	unix.Close(f.fd)
 	f.fd = -1
-	f.frame.Publish(attr.Known)
 	f.phase = phaseReady
+	if f.frame.Partial() {
+		f.frame.Confirm(attr.Known)
+	} else {
+		f.frame.Publish(attr.Known)
+	}
 	e.timing.observe(time.Since(f.started))
 	for id := range f.wants {
 		if s := e.streams[id]; s != nil {
-			s.observe(f.frame.Size())
+			s.observe(f.frame.Cost())
 			if s.announced && !s.opened && s.ahead < e.windowLocked(s) {
 				e.refollowLocked(s, time.Now()) // how large its files are is known now
 			}
@@ -485,9 +557,9 @@ func (e *Engine) reconfirm(f *fetch) {
 		return
 	}
 	again := e.expectLocked(f.name)
-	for id, deadline := range wants {
+	for id, w := range wants {
 		if s := e.streams[id]; s != nil {
-			again.want(id, deadline)
+			again.want(id, w)
 			for i, other := range s.wants {
 				if other == f {
 					s.wants[i] = again

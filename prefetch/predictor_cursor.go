@@ -37,7 +37,7 @@ type cursor struct {
 	// predecessor is the cursor of another reader that this one goes on for, until
 	// its own reader has opened a second file; else 0.
 	predecessor StreamID
-	blocks  blocks
+	blocks      blocks
 	// left are files that were expected and left out: another thread of the
 	// reader may still open them in the next `patience` opens. overtaken says
 	// that this has happened.

@@ -25,10 +25,11 @@ type stream struct {
 	next     []string  // what was expected at the latest open, in order
 	size     float64   // bytes a frame, smoothed
 	grown    float64   // frames ahead that stalls have asked for
-	trust    int       // opens that were the very next; halved by each that was not expected
+	trust    int       // opens that were expected; halved by each that was not
 	ahead    int       // frames asked for now
 	wants    []*fetch
 	fallback []string // names to probe if none of the guesses exists
+	heads    int      // files in a row of which its reader read the head only
 	paused   bool     // idle for long: its frames may go if others need the room
 	// announced: the stream is a list that a reader announced. Its frames go first
 	// once they were read.
@@ -57,11 +58,11 @@ const (
 // for name, with the caller counted as its reader, unless the frame is ready,
 // whether the open belongs to a stream whose direction is confirmed, and
 // whether it was expected.
-func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.Time) (f *fetch, confirmed, expected bool) {
+func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.Time) (f *fetch, id StreamID, confirmed, expected bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, false, false
+		return nil, 0, false, false
 	}
 	expected = e.expectedLocked(reader, name)
 	ready := frame != nil && frame.Ready()
@@ -79,7 +80,11 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 	}
 	if s := e.streamLocked(prediction); s != nil {
 		e.continueLocked(s, prediction.Continues)
-		s.advance(name, now, !ready, frame)
+		held := f != nil && f.phase == phaseReady
+		if f != nil && !s.headsOnly() {
+			f.whole = true
+		}
+		s.advance(name, now, !ready && !held, frame)
 		s.reader, s.dir, s.at, s.foreseen = reader, parentOf(name), name, expected
 		e.followLocked(s, prediction, now)
 		e.leaveLocked(s, now)
@@ -89,7 +94,7 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 		e.wantListingsLocked([]string{parentOf(name)})
 	}
 	e.pumpLocked()
-	return f, confirmed, expected
+	return f, prediction.Stream, confirmed, expected
 }
 
 // expectedLocked tells whether reader was expected to open name now: it is wanted
@@ -131,6 +136,7 @@ func (e *Engine) continueLocked(s *stream, id StreamID) {
 		return
 	}
 	s.before, s.last, s.interval, s.size, s.grown, s.next = old.before, old.last, old.interval, old.size, old.grown, old.next
+	s.heads, s.trust, s.at = old.heads, old.trust, old.at
 }
 
 // endLocked ends stream id here, not in the predictor: if its reader goes on
@@ -172,7 +178,7 @@ func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.
 	s.paused = false
 	ahead := slices.Index(s.next, name)
 	switch {
-	case ahead == 0:
+	case ahead >= 0:
 		s.trust++
 	case ahead < 0 && name != s.at:
 		s.trust /= 2
@@ -189,7 +195,7 @@ func (s *stream) advance(name string, now time.Time, stalled bool, frame *cache.
 	}
 	s.before, s.last, s.opened = s.last, now, true
 	if frame != nil {
-		s.observe(frame.Size())
+		s.observe(frame.Cost())
 	}
 	switch {
 	case !s.locked:
@@ -289,13 +295,7 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 		if at, missing := e.absent[name]; missing && now.Sub(at) <= e.config.Validity {
 			continue
 		}
-		f := e.expectLocked(name)
-		if f.round == e.round {
-			continue // a loop comes by the same file again
-		}
-		f.round = e.round
-		f.want(s.id, now.Add(time.Duration(i+1)*pace))
-		s.wants = append(s.wants, f)
+		e.wantLocked(s, name, now.Add(time.Duration(i+1)*pace))
 	}
 	for _, f := range before {
 		if f.round != e.round {
@@ -320,13 +320,12 @@ func (f *fetch) underWay() bool { return f.phase > phaseQueued && f.phase < phas
 // probeFallbackLocked tries the hexadecimal successors after none of the
 // decimal ones was found, the order in which ONTAP probes.
 func (e *Engine) probeFallbackLocked(s *stream, now time.Time) {
+	e.round++
 	for _, name := range s.fallback[:min(len(s.fallback), minAhead)] {
 		if at, missing := e.absent[name]; missing && now.Sub(at) <= e.config.Validity {
 			continue
 		}
-		f := e.expectLocked(name)
-		f.want(s.id, now)
-		s.wants = append(s.wants, f)
+		e.wantLocked(s, name, now)
 	}
 	s.fallback = nil
 }
