@@ -116,14 +116,15 @@ func (c *cursor) ahead(dirs Directories, n int) (next, want []string) {
 }
 
 // turnAt returns the turn that the reader takes at a place: one seen twice, or
-// once where the walk has no other way to go on, or where it closes a loop.
+// once where the walk has no other way to go on, where it closes a loop, or
+// where the reader has turned back since at another place and so goes to and fro.
 func (c *cursor) turnAt(at place, w walk, k *walker) *turn {
 	for i := range c.breaks {
 		t := &c.breaks[i]
 		if t.from != at || t.before != w.step {
 			continue
 		}
-		if t.seen >= 2 || t.to == c.segment {
+		if t.seen >= 2 || t.to == c.segment || c.mirrored(*t) {
 			return t
 		}
 		ahead := *k
@@ -132,6 +133,12 @@ func (c *cursor) turnAt(at place, w walk, k *walker) *turn {
 		}
 	}
 	return nil
+}
+
+// mirrored tells whether the reader's last turn undid t.
+func (c *cursor) mirrored(t turn) bool {
+	last := c.breaks[len(c.breaks)-1]
+	return t.after == last.after.reversed() && last.before == t.after.step && last.after.step == t.before
 }
 
 // compute guesses the next names by arithmetic: the decimal successors, and

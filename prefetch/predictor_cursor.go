@@ -198,12 +198,14 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 // follow moves c to the open that it expected first, taking the turn or the
 // jump that it expected there.
 func (c *cursor) follow(at place) {
-	for i := range c.breaks {
-		if t := &c.breaks[i]; t.from == c.at && t.to == at && t.before == c.walk.step {
+	for i, t := range c.breaks {
+		if t.from == c.at && t.to == at && t.before == c.walk.step {
 			t.seen++
+			c.breaks = append(slices.Delete(c.breaks, i, i+1), t)
 			c.walk = t.after
 			c.segment = at
 			c.blocks.forget()
+			break
 		}
 	}
 	if distance := c.blocks.due(0); distance > 0 {

@@ -119,7 +119,10 @@ func (k *walker) step1() (string, bool) {
 		return k.listing.Alphabetic(k.name, k.direction())
 	}
 	if k.value != 0 {
-		return k.byValue()
+		if name, ok := k.byValue(); ok {
+			return name, true
+		}
+		k.position, _ = k.sequence.Position(k.name)
 	}
 	if k.chapter != nil {
 		return k.repeat(k.chapterOne)
@@ -214,7 +217,7 @@ func (k *walker) alongOne(name string, direction int) (string, bool) {
 const maxLine = 256
 
 // byValue moves the number itself: frames 1, 3, 5 of which 7 is missing go on
-// with 9, not with 8.
+// with 9, not with 8. Below zero it does not know how numbers are written.
 func (k *walker) byValue() (string, bool) {
 	const patience = 16
 	name := k.name
