@@ -217,8 +217,11 @@ func (p *Predictor) newCursor(who *reader, at place) *cursor {
 		who.cursors = who.cursors[:len(who.cursors)-1]
 	}
 	p.lastID++
-	c := &cursor{id: p.lastID, owner: who, at: at, walk: walk{way: natural, step: 1}}
+	c := &cursor{id: p.lastID, owner: who, at: at, hash: at.hash(), walk: walk{way: natural, step: 1}}
 	c.segment = at
+	if at.name == who.opening.name {
+		c.mark = who.opening.mark()
+	}
 	p.streams[c.id] = c
 	who.cursors = append(who.cursors, c)
 	return c

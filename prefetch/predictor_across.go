@@ -12,7 +12,7 @@ import (
 // columns of map tiles, 2047/1361.png and 2048/1361.png. It tells the walk that
 // one such move suggests.
 func crossing(from, to place, dirs Directories) (walk, bool) {
-	if from.name != to.name || from.dir == to.dir {
+	if from.dir == to.dir || from.name != to.name {
 		return walk{}, false
 	}
 	a, b := strings.Split(from.dir, "/"), strings.Split(to.dir, "/")

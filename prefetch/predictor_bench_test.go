@@ -8,11 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"reelahead/naming"
 )
 
 // BenchmarkOpen measures one open of a reader in a known directory, parsing,
-// learning and a window of 16 names included, with 1,000 live cursors.
+// learning and a window of 16 names included, with 1,000 live cursors. Besides
+// the time on the clock it tells that of the processor, which other programs on
+// the machine do not lengthen by taking their turns.
 func BenchmarkOpen(b *testing.B) {
 	for _, count := range []int{100, 30_000, 1_000_000} {
 		names := frames("shot_v002.%07d.exr", 1, count, 1)
@@ -30,7 +34,9 @@ func BenchmarkOpen(b *testing.B) {
 						p.Open(Reader(i%readers), paths[at[i]], dirs, 16)
 					}
 				}
-				times := make([]time.Duration, 0, b.N)
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				times, busy := make([]time.Duration, 0, b.N), make([]time.Duration, 0, b.N)
 				i := 0
 				for b.Loop() {
 					k := i % len(at)
@@ -40,18 +46,29 @@ func BenchmarkOpen(b *testing.B) {
 						at[k] = (at[k]*7919 + 4099*i) % count
 					}
 					i++
-					start := time.Now()
+					start, used := time.Now(), threadTime(b)
 					p.Open(Reader(k%readers), paths[at[k]], dirs, 16)
+					busy = append(busy, threadTime(b)-used)
 					times = append(times, time.Since(start))
 				}
 				slices.Sort(times)
-				b.ReportMetric(float64(times[len(times)*99/100].Nanoseconds())/1e3, "p99-µs")
-				b.ReportMetric(float64(times[len(times)*95/100].Nanoseconds())/1e3, "p95-µs")
+				slices.Sort(busy)
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(float64(times[len(times)/2].Nanoseconds())/1e3, "p50-µs")
+				b.ReportMetric(float64(times[len(times)*99/100].Nanoseconds())/1e3, "p99-µs")
+				b.ReportMetric(float64(busy[len(busy)*99/100].Nanoseconds())/1e3, "p99-cpu-µs")
 			})
 		}
 	}
+}
+
+// threadTime is the processor time that this thread has used.
+func threadTime(b *testing.B) time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(t.Nano())
 }
 
 // TestCursorMemory bounds what a live cursor costs.

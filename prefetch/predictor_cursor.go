@@ -13,7 +13,8 @@ type cursor struct {
 	id    StreamID
 	owner *reader
 	at    place
-	mark  mark // of at, by the listing last looked at
+	hash  uint64 // of at
+	mark  mark   // of at, by the listing last looked at
 	walk  walk
 	// counter is the number that counts while no listing is known; its
 	// position holds for at.name.
@@ -97,14 +98,15 @@ func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
 	if len(who.cursors) > 0 && who.cursors[0].at == at {
 		return who.cursors[0] // opened again: tells nothing about the order
 	}
-	if c, ahead := who.expecting(at.hash()); c != nil {
+	hash := at.hash()
+	if c, ahead := who.expecting(hash); c != nil {
 		c.arrive(at, ahead, dirs)
 		p.supersede(c)
 		who.turns.add(c.id)
 		return c
 	}
 	for _, c := range who.cursors {
-		if c.at == at {
+		if c.hash == hash && c.at == at {
 			return c
 		}
 	}
@@ -121,7 +123,7 @@ func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
 // back to where it was left.
 func (p *Predictor) supersede(c *cursor) {
 	for _, old := range c.owner.cursors {
-		if old != c && old.at == c.at {
+		if old != c && old.hash == c.hash && old.at == c.at {
 			p.Forget(old.id)
 			return
 		}
@@ -259,7 +261,7 @@ func (c *cursor) moveTo(at place) {
 		c.left = nil
 	}
 	c.blocks.step()
-	c.at = at
+	c.at, c.hash = at, at.hash()
 	c.mark = c.owner.opening.mark()
 }
 

@@ -142,7 +142,7 @@ func (c *cursor) strays(at place, dirs Directories) bool {
 	if !m.related || !m.unit() || m.delta*c.walk.direction() > 0 {
 		return true
 	}
-	c.at, c.mark, c.stray, c.overtaken = first, mark{}, place{}, false
+	c.at, c.hash, c.mark, c.stray, c.overtaken = first, first.hash(), mark{}, place{}, false
 	return false
 }
 
