@@ -104,7 +104,7 @@ func (s *Stage) StartModel(ctx context.Context, nas slownas.Config) (*Server, er
 		"--rtt", nas.RoundTrip.String(), "--jitter", nas.Jitter.String(),
 		"--bandwidth", strconv.FormatInt(nas.Bandwidth, 10), "--stream-bandwidth", strconv.FormatInt(nas.StreamBandwidth, 10),
 		"--slots", strconv.Itoa(nas.Slots), "--read-ahead", strconv.FormatInt(nas.ReadAhead, 10),
-		"--attr-timeout", nas.AttrTimeout.String(), "--seed", strconv.FormatUint(nas.Seed, 10))
+		"--attr-timeout", nas.AttrTimeout.String(), "--keep-cache="+strconv.FormatBool(nas.KeepCache), "--seed", strconv.FormatUint(nas.Seed, 10))
 }
 
 // StartMount mounts reelahead over a source, with flags of its mount command.

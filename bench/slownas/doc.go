@@ -14,7 +14,8 @@
 // 1 MiB, as with rsize=1048576.
 //
 // Closing costs nothing: an NFS client does not wait for the CLOSE of a file
-// it has read. Nothing is cached between two opens of a file, and names and
+// it has read. Nothing is cached between two opens of a file unless
+// Config.KeepCache asks for it, and names and
 // attributes only for as long as Config.AttrTimeout says.
 //
 // # Concurrency

@@ -36,6 +36,10 @@ type Config struct {
 	// AttrTimeout is how long the kernel answers for names and attributes
 	// without a request: acregmin and acdirmin of an NFS mount.
 	AttrTimeout time.Duration
+	// KeepCache lets the kernel keep a file's pages from one open to the next, as
+	// a server does that reads its own disks. Changes that don't come by the mount
+	// are not seen then.
+	KeepCache bool
 	// AllowOther lets other users than the one who mounts in. The kernel then
 	// checks permissions, and asks for attributes that it doesn't know.
 	AllowOther bool
@@ -99,7 +103,7 @@ func New(backing, mountPoint string, config Config) (*Mount, error) {
 	}
 	delayer := &delayer{model: newModel(config), alarm: alarm}
 	options := mountOptions(backing, config)
-	files := fs.NewNodeFS(&node{LoopbackNode: root.(*fs.LoopbackNode), delayer: delayer}, options)
+	files := fs.NewNodeFS(&node{LoopbackNode: root.(*fs.LoopbackNode), delayer: delayer, keepCache: config.KeepCache}, options)
 
 	// The modes that the kernel sends have its caller's umask applied already.
 	unix.Umask(0)

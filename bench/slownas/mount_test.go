@@ -247,6 +247,31 @@ func TestReopenedFileIsReadAgain(t *testing.T) {
 	}
 }
 
+func TestKeepCacheKeepsPagesBetweenOpens(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		config := testConfig()
+		config.KeepCache = keep
+		backing, mountPoint := mountNAS(t, config)
+		makeFile(t, backing, "f", 10_000)
+		read := func() []byte {
+			t.Helper()
+			got, err := os.ReadFile(filepath.Join(mountPoint, "f"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		before := read()
+		changed := bytes.Repeat([]byte{'c'}, len(before))
+		if err := os.WriteFile(filepath.Join(backing, "f"), changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if kept := bytes.Equal(read(), before); kept != keep {
+			t.Errorf("keep cache %v: pages of before the change were read: %v", keep, kept)
+		}
+	}
+}
+
 func TestAttrTimeoutKeepsAttributes(t *testing.T) {
 	config := testConfig()
 	config.RoundTrip, config.AttrTimeout = 50*ms, time.Minute

@@ -14,7 +14,8 @@ import (
 // streams of the model.
 type node struct {
 	*fs.LoopbackNode
-	delayer *delayer
+	delayer   *delayer
+	keepCache bool
 }
 
 var (
@@ -24,7 +25,7 @@ var (
 )
 
 func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
-	return &node{LoopbackNode: child.(*fs.LoopbackNode), delayer: n.delayer}
+	return &node{LoopbackNode: child.(*fs.LoopbackNode), delayer: n.delayer, keepCache: n.keepCache}
 }
 
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
@@ -32,7 +33,10 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if errno != 0 {
 		return nil, 0, errno
 	}
-	return newHandle(n.EmbeddedInode(), file, n.delayer), fuseFlags, 0
+	if n.keepCache {
+		fuseFlags |= fuse.FOPEN_KEEP_CACHE
+	}
+	return n.newHandle(n.EmbeddedInode(), file), fuseFlags, 0
 }
 
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
@@ -40,7 +44,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
-	return child, newHandle(child, file, n.delayer), fuseFlags, 0
+	return child, n.newHandle(child, file), fuseFlags, 0
 }
 
 // handle is one open file: one stream of the model.
@@ -50,10 +54,11 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 // releases a handle only after the last of its reads.
 type handle struct {
 	*fs.LoopbackFile
-	inode   *fs.Inode
-	delayer *delayer
-	fd      int
-	stream  link // guarded by the model's mutex
+	inode     *fs.Inode
+	delayer   *delayer
+	keepCache bool
+	fd        int
+	stream    link // guarded by the model's mutex
 
 	mapOnce sync.Once
 	mapping []byte
@@ -66,10 +71,10 @@ var (
 	_ = (fs.FilePassthroughFder)((*handle)(nil))
 )
 
-func newHandle(inode *fs.Inode, file fs.FileHandle, delayer *delayer) *handle {
+func (n *node) newHandle(inode *fs.Inode, file fs.FileHandle) *handle {
 	loopback := file.(*fs.LoopbackFile)
 	fd, _ := loopback.PassthroughFd()
-	return &handle{LoopbackFile: loopback, inode: inode, delayer: delayer, fd: fd}
+	return &handle{LoopbackFile: loopback, inode: inode, delayer: n.delayer, keepCache: n.keepCache, fd: fd}
 }
 
 // PassthroughFd keeps the kernel from reading the backing file by itself, which
@@ -124,14 +129,17 @@ func (h *handle) Write(ctx context.Context, data []byte, offset int64) (uint32, 
 	return h.LoopbackFile.Write(ctx, data, offset)
 }
 
-// Release also makes the kernel forget the pages of the file. The next open would
+// Release also makes the kernel forget the pages of the file, unless they are
+// kept. The next open would
 // do that; until then they would take memory from what is measured, and fresh
 // memory for the next file costs a virtual machine more than the rest of a read.
 func (h *handle) Release(ctx context.Context) syscall.Errno {
 	if h.mapping != nil {
 		_ = unix.Munmap(h.mapping)
-		// Not from within a request: it waits for reads of the same file.
-		go h.inode.NotifyContent(0, 0)
+		if !h.keepCache {
+			// Not from within a request: it waits for reads of the same file.
+			go h.inode.NotifyContent(0, 0)
+		}
 	}
 	return h.LoopbackFile.Release(ctx)
 }

@@ -58,6 +58,7 @@ files are open.`,
 	flags.Uint64Var(&config.Seed, "seed", config.Seed, "of the jitter")
 	flags.Var(&readAhead, "read-ahead", "of the kernel for buffered readers")
 	flags.BoolVar(&config.AllowOther, "allow-other", false, "let other users in; the kernel checks permissions, which costs getattrs")
+	flags.BoolVar(&config.KeepCache, "keep-cache", false, "keep a file's pages from one open to the next, as a server that reads its own disks")
 	flags.DurationVar(&config.AttrTimeout, "attr-timeout", 0, "how long names and attributes are answered without a request")
 	return cmd
 }
