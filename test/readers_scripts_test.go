@@ -1,0 +1,42 @@
+package test
+
+// Files of a training set.
+var (
+	shards  = fileSet{pattern: "shards/train-%05d-of-00240.tar", first: 0, count: 240, size: 64 << 10}
+	samples = fileSet{pattern: "samples/%06d.bin", first: 0, count: 4000, size: 8 << 10}
+)
+
+const pythonVersion = "python3 --version"
+
+// stridedWorkers are processes of which each reads every n-th shard.
+const stridedWorkers = `read='import glob, sys; [open(f, "rb").read() for f in sorted(glob.glob("shards/*.tar"))[int(sys.argv[1])::int(sys.argv[2])]]'
+`
+
+var scriptReadings = []reading{
+	{
+		name: "Python sorted glob", needs: "/usr/bin/python3", pkg: "python3", version: pythonVersion,
+		files:   []fileSet{pngFrames},
+		command: `python3 -c 'import glob; [open(f, "rb").read() for f in sorted(glob.glob("png/*.png"))]'`,
+	},
+	{
+		name: "Python reverse", needs: "/usr/bin/python3", pkg: "python3", version: pythonVersion,
+		files:   []fileSet{dpxFrames},
+		command: `python3 -c 'import glob; [open(f, "rb").read() for f in sorted(glob.glob("dpx/*.dpx"), reverse=True)]'`,
+	},
+	{
+		name: "Python 2 strided workers", needs: "/usr/bin/python3", pkg: "python3", version: pythonVersion,
+		files:   []fileSet{shards},
+		command: stridedWorkers + `for k in 0 1; do python3 -c "$read" $k 2 & done; wait`,
+	},
+	{
+		name: "Python 4 strided workers", needs: "/usr/bin/python3", pkg: "python3", version: pythonVersion,
+		files:   []fileSet{shards},
+		command: stridedWorkers + `for k in 0 1 2 3; do python3 -c "$read" $k 4 & done; wait`,
+	},
+	{
+		name: "Python shuffled", needs: "/usr/bin/python3", pkg: "python3", version: pythonVersion,
+		files:    []fileSet{samples},
+		command:  `python3 -c 'import glob, random; random.seed(1); [open(f, "rb").read() for f in random.sample(sorted(glob.glob("samples/*.bin")), 1000)]'`,
+		shuffled: true, unread: 0.02,
+	},
+}
