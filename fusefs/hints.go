@@ -184,10 +184,18 @@ func (fs *fileSystem) openHints(input *fuse.OpenIn, out *fuse.OpenOut) fuse.Stat
 func (fs *fileSystem) writeHints(h *hintsHandle, text []byte) (uint32, fuse.Status) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := fs.engine.Hint(h.reader, h.list, h.lines.take(text)); err != nil {
+	if err := fs.announce(h, h.lines.take(text)); err != nil {
 		return 0, hintStatus(err)
 	}
 	return uint32(len(text)), fuse.OK
+}
+
+func (fs *fileSystem) announce(h *hintsHandle, paths []string) error {
+	err := fs.engine.Hint(h.reader, h.list, paths)
+	if err == nil {
+		fs.record.announced(h.reader, paths)
+	}
+	return err
 }
 
 // flushHints answers a close of a descriptor. It may be one of several: a
@@ -206,7 +214,7 @@ func (fs *fileSystem) flushHints(h *hintsHandle) fuse.Status {
 func (fs *fileSystem) releaseHints(h *hintsHandle) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	err := fs.engine.Hint(h.reader, h.list, h.lines.last())
+	err := fs.announce(h, h.lines.last())
 	if err := errors.Join(h.lines.check(), err); err != nil {
 		fs.log.Warn().Uint64("process", uint64(h.reader)).Msg(err.Error())
 	}

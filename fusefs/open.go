@@ -27,7 +27,7 @@ type attempt struct {
 	fd     int        // of the source, -1 while it was not needed
 	// Of an open for reading: whether it was predicted, and where it is recorded.
 	expected bool
-	recorded *recordedOpen
+	recorded *recordedEvent
 	// retell: the kernel believes attributes that are not those of what it is
 	// about to read. It must ask again before an application stats the file.
 	retell bool

@@ -24,18 +24,19 @@ const (
 const (
 	// recordInterval is how often what was recorded goes to the file.
 	recordInterval = time.Second
-	// recordRoom is how many opens may wait for a file that does not take them,
-	// about 200 bytes each. Then opens are left out.
+	// recordRoom is how many lines may wait for a file that does not take them,
+	// about 200 bytes each. Then lines are left out.
 	recordRoom = 500_000
 	// recordPatience is how long the order of a record waits for an open that the
 	// source does not answer, and an unmount for a file that takes nothing.
 	recordPatience = 5 * time.Second
 )
 
-// record writes a line for every open for reading to a file, in the format of
-// a trace (prefetch.TraceEvent), in the order in which the opens came. An open
-// only adds to a list in memory; a goroutine of its own writes it, so a full or
-// dead disk never holds up an open. A nil record does nothing.
+// record writes a line for every open for reading, and every announced path, to
+// a file: in the format of a trace (prefetch.TraceEvent), in the order in which
+// they came. An open only adds to a list in memory; a goroutine of its own
+// writes it, so a full or dead disk never holds up an open. A nil record does
+// nothing.
 type record struct {
 	file    *os.File
 	started time.Time
@@ -44,12 +45,13 @@ type record struct {
 	done    chan struct{} // closed when all is written
 
 	mu     sync.Mutex
-	opens  []*recordedOpen
-	missed int // opens that found no room
+	events []*recordedEvent
+	missed int // events that found no room
 }
 
-// recordedOpen is one open; guarded by record.mu.
-type recordedOpen struct {
+// recordedEvent is one open, or one announced path; guarded by record.mu.
+type recordedEvent struct {
+	hint     bool
 	reader   prefetch.Reader
 	path     string
 	came     time.Time
@@ -70,24 +72,40 @@ func startRecord(path string, started time.Time, log zerolog.Logger) (*record, e
 }
 
 // came writes down that an open has come; tell answered how it went.
-func (r *record) came(reader prefetch.Reader, path string) *recordedOpen {
+func (r *record) came(reader prefetch.Reader, path string) *recordedEvent {
 	if r == nil {
 		return nil
 	}
-	o := &recordedOpen{reader: reader, path: path}
+	o := &recordedEvent{reader: reader, path: path}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o.came = time.Now()
-	if len(r.opens) >= recordRoom {
-		r.missed++
-	} else {
-		r.opens = append(r.opens, o)
-	}
+	r.addLocked(o)
 	return o
 }
 
+// announced writes down the paths that a reader announced.
+func (r *record) announced(reader prefetch.Reader, paths []string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range paths {
+		r.addLocked(&recordedEvent{hint: true, reader: reader, path: path, answered: true})
+	}
+}
+
+func (r *record) addLocked(o *recordedEvent) {
+	o.came = time.Now()
+	if len(r.events) >= recordRoom {
+		r.missed++
+		return
+	}
+	r.events = append(r.events, o)
+}
+
 // answered completes an open; how is "" if it failed.
-func (r *record) answered(o *recordedOpen, how served, expected bool) {
+func (r *record) answered(o *recordedEvent, how served, expected bool) {
 	if r == nil {
 		return
 	}
@@ -134,7 +152,7 @@ func (r *record) run() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.missed > 0 {
-		r.log.Warn().Int("opens", r.missed).Msg("the record lacks opens: its file was too slow")
+		r.log.Warn().Int("lines", r.missed).Msg("the record lacks lines: its file was too slow")
 	}
 }
 
@@ -143,20 +161,23 @@ func (r *record) run() {
 func (r *record) take(lines []byte, all bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var waiting []*recordedOpen
-	for i, o := range r.opens {
+	var waiting []*recordedEvent
+	for i, o := range r.events {
 		if !o.answered {
 			if !all && time.Since(o.came) < recordPatience {
-				waiting = append(waiting, r.opens[i:]...)
+				waiting = append(waiting, r.events[i:]...)
 				break
 			}
 			waiting = append(waiting, o)
 			continue
 		}
-		if o.served != "" {
+		switch {
+		case o.hint:
+			lines = prefetch.AppendTraceHint(lines, o.reader, o.path)
+		case o.served != "":
 			lines = prefetch.AppendTraceOpen(lines, o.reader, o.path, string(o.served), o.expected, o.came.Sub(r.started).Seconds())
 		}
 	}
-	r.opens = waiting
+	r.events = waiting
 	return lines
 }

@@ -57,6 +57,15 @@ func AppendTraceOpen(line []byte, reader Reader, path, served string, expected b
 	return append(line, '\n')
 }
 
+// AppendTraceHint appends the line of a path that a reader announced.
+func AppendTraceHint(line []byte, reader Reader, path string) []byte {
+	line = append(line, "hint\t"...)
+	line = strconv.AppendUint(line, uint64(reader), 10)
+	line = append(line, '\t')
+	line = append(line, traceEncoder.Replace(path)...)
+	return append(line, '\n')
+}
+
 var (
 	traceEncoder = strings.NewReplacer("\t", `\011`, "\n", `\012`, "\r", `\015`, `\`, `\134`)
 	traceDecoder = strings.NewReplacer(`\011`, "\t", `\012`, "\n", `\015`, "\r", `\134`, `\`)

@@ -43,6 +43,9 @@ func TestTraceOpens(t *testing.T) {
 	if want := "before\nopen\t42\td/a.1.exr\tready\texpected\t1.500000\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	if got, want := string(AppendTraceHint(nil, 42, "d/a\t1.exr")), "hint\t42\td/a\\0111.exr\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	for _, name := range []string{"a", "a\tb", "a\nb\r", `a\b`, `\011`, `\134011`, "a\\\t", "\xff\xfe", "# a"} {
 		line := string(AppendTraceOpen(nil, 1, name, "cold", false, 0))
 		text, ended := strings.CutSuffix(line, "\n")

@@ -97,9 +97,14 @@ func (r reading) check(t *testing.T, c counters, opens []recordedOpen, root stri
 	t.Helper()
 	seen, fromCache := map[string]int64{}, map[string]bool{}
 	last, count := map[string]string{}, map[string]int{}
-	counted, expected, all := 0, 0, int64(0)
+	counted, expected := 0, 0
+	var total, all int64
 	var missed []string
 	for _, o := range opens {
+		if o.hint {
+			continue
+		}
+		total++
 		if o.expected {
 			all++
 		}
@@ -135,9 +140,9 @@ func (r reading) check(t *testing.T, c counters, opens []recordedOpen, root stri
 		}
 	}
 	unread := float64(c.BytesFetched-used) / float64(read)
-	t.Logf("| %s | %d | %d | %.1f %% | %.1f %% |", r.name, len(opens), len(count), 100*float64(expected)/float64(max(1, counted)), 100*unread)
-	if c.Opens != int64(len(opens)) || c.OpensExpected != all {
-		t.Errorf("%d opens were recorded, %d of them expected; the counters say %+v", len(opens), all, c)
+	t.Logf("| %s | %d | %d | %.1f %% | %.1f %% |", r.name, total, len(count), 100*float64(expected)/float64(max(1, counted)), 100*unread)
+	if c.Opens != total || c.OpensExpected != all {
+		t.Errorf("%d opens were recorded, %d of them expected; the counters say %+v", total, all, c)
 	}
 	limit := r.unread
 	if limit == 0 {
@@ -167,8 +172,9 @@ func fileSize(t *testing.T, path string) int64 {
 	return s.Size
 }
 
-// keptOpens is how many opens of a reader are kept in the repository.
-const keptOpens = 80
+// keptFiles is how many files of a recording are kept in the repository, with all
+// opens of each.
+const keptFiles = 80
 
 // keep writes the opens as a trace that prefetch's tests replay: readers are numbered,
 // and comments tell what made it.
@@ -190,12 +196,29 @@ func (r reading) keep(t *testing.T, opens []recordedOpen) {
 	if r.shuffled {
 		fmt.Fprintln(&text, "# shuffled")
 	}
-	numbers := map[string]int{}
-	for _, o := range opens[:min(len(opens), keptOpens)] {
+	numbers, last := map[string]int{}, map[string]string{}
+	files, hints := 0, 0
+	for _, o := range opens {
+		kind := "open"
+		switch {
+		case o.hint:
+			kind = "hint"
+			if hints++; hints > 2*keptFiles { // workers open ahead of each other
+				continue
+			}
+		case last[o.reader] != o.path:
+			files++
+		}
+		if files > keptFiles {
+			break
+		}
+		if !o.hint {
+			last[o.reader] = o.path
+		}
 		if numbers[o.reader] == 0 {
 			numbers[o.reader] = len(numbers) + 1
 		}
-		fmt.Fprintf(&text, "open\tr%d\t%s\n", numbers[o.reader], o.path)
+		fmt.Fprintf(&text, "%s\tr%d\t%s\n", kind, numbers[o.reader], o.path)
 	}
 	must(t, os.MkdirAll(*recordings, 0o755))
 	writeFile(t, filepath.Join(*recordings, strings.ReplaceAll(r.name, " ", "-")+".tsv"), []byte(text.String()))

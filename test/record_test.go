@@ -14,9 +14,9 @@ import (
 
 // recordedOpen is one line that mount --record wrote.
 type recordedOpen struct {
+	hint                 bool
 	reader, path, served string
 	expected             bool
-	seconds              float64
 }
 
 // readRecord reads what a mount that has ended wrote.
@@ -27,6 +27,10 @@ func readRecord(t *testing.T, path string) []recordedOpen {
 	for _, line := range splitLines(readFile(t, path)) {
 		event, ok, err := prefetch.ParseTraceLine(line)
 		fields := strings.Split(line, "\t")
+		if err == nil && ok && event.Kind == "hint" && len(fields) == 3 {
+			opens = append(opens, recordedOpen{hint: true, reader: event.Reader, path: event.Path})
+			continue
+		}
 		if err != nil || !ok || event.Kind != "open" || len(fields) != 6 {
 			t.Fatalf("line %q: %v", line, err)
 		}
@@ -38,7 +42,7 @@ func readRecord(t *testing.T, path string) []recordedOpen {
 			t.Errorf("line %q comes after one of %f seconds", line, last)
 		}
 		last = seconds
-		opens = append(opens, recordedOpen{event.Reader, event.Path, fields[3], fields[4] == "expected", seconds})
+		opens = append(opens, recordedOpen{reader: event.Reader, path: event.Path, served: fields[3], expected: fields[4] == "expected"})
 	}
 	return opens
 }
@@ -58,6 +62,8 @@ func TestRecord(t *testing.T) {
 	seq.play(m, next, next+2)
 	readFile(t, m.at(seq.name(next+1))) // opened again: as expected as before
 	readFile(t, m.at(odd))
+	writeFile(t, m.hints(), []byte(seq.name(11)+"\n"+seq.name(6)))
+	readFile(t, m.at(seq.name(11)))
 	if _, err := os.ReadFile(m.at("show/missing.exr")); err == nil {
 		t.Error("a missing file was read")
 	}
@@ -71,7 +77,9 @@ func TestRecord(t *testing.T) {
 	var expected int64
 	for _, o := range opens {
 		names = append(names, o.path)
-		count[o.served]++
+		if !o.hint {
+			count[o.served]++
+		}
 		if o.expected {
 			expected++
 		}
@@ -79,7 +87,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s was opened by %s, this process is %d", o.path, o.reader, os.Getpid())
 		}
 	}
-	want := []string{seq.name(0), seq.name(1), seq.name(2), seq.name(3), seq.name(4), seq.name(4), odd}
+	want := []string{seq.name(0), seq.name(1), seq.name(2), seq.name(3), seq.name(4), seq.name(4), odd, seq.name(11), seq.name(6), seq.name(11)}
 	if strings.Join(names, "|") != strings.Join(want, "|") {
 		t.Fatalf("recorded %q, want %q", names, want)
 	}
@@ -91,17 +99,20 @@ func TestRecord(t *testing.T) {
 			t.Errorf("a frame that was ready ahead: %+v", o)
 		}
 	}
-	if c.Opens != int64(len(opens)) || c.OpensReady != count["ready"] || c.OpensInflight != count["inflight"] ||
+	if !opens[7].hint || !opens[8].hint || !opens[9].expected {
+		t.Errorf("what was announced, and its open: %+v", opens[7:])
+	}
+	if c.Opens != int64(len(opens)-2) || c.OpensReady != count["ready"] || c.OpensInflight != count["inflight"] ||
 		c.OpensCold != count["cold"]+count["source"] || c.OpensExpected != expected {
 		t.Errorf("the counters %+v are not those of %+v", c, opens)
 	}
 
 	status, said := run(t, "predict", "--trace", record, "--root", source, "--count", "1", "--json")
 	lines := splitLines([]byte(said))
-	if status != 0 || len(lines) != len(opens) {
+	if status != 0 || len(lines) != len(opens)-2 {
 		t.Fatalf("replay: status %d, %q", status, said)
 	}
-	for i, want := range map[int]string{3: `"next":["` + seq.name(4) + `"]`, 6: `"next":["a\tb\nc\\d 2.exr"]`} {
+	for i, want := range map[int]string{3: `"next":["` + seq.name(4) + `"]`, 6: `"next":["a\tb\nc\\d 2.exr"]`, 7: `"next":["` + seq.name(6) + `"]`} {
 		if !strings.HasSuffix(lines[i], want+"}") {
 			t.Errorf("replay line %d is %s, want %s", i, lines[i], want)
 		}
