@@ -65,10 +65,35 @@ uninstall: ## Remove what install has installed
 .PHONY: test-tools
 test-tools: go fuse
 	@$(call need,ffmpeg,ffmpeg)
+	@$(call need,identify,imagemagick)
+	@$(call need,rsync,rsync)
+	@$(call need,/usr/bin/python3,python3)
 
 .PHONY: test
 test: test-tools ## Run all tests, those with real mounts too
 	go test -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) ./...
+
+.PHONY: reader-tools
+reader-tools: test-tools
+	@$(call need,mpv,mpv)
+	@$(call need,oiiotool,openimageio-tools)
+	@$(call need,gst-launch-1.0,gstreamer1.0-tools gstreamer1.0-plugins-good)
+
+.PHONY: torch
+torch: test-tools
+	@/usr/bin/python3 -c 'import torch' 2>/dev/null || { $(call need,python3-torch,python3-torch); }
+
+.PHONY: test-readers
+test-readers: reader-tools ## Have mpv, oiiotool, GStreamer and others read through a mount: the table of docs/naming.md
+	go test -timeout $(TEST_TIMEOUT) -count=1 -v -run TestRealReaders $(TEST_FLAGS) ./test
+
+.PHONY: test-torch
+test-torch: torch ## Have PyTorch's data loader read through a mount
+	go test -timeout $(TEST_TIMEOUT) -count=1 -v -run TestTorchReaders $(TEST_FLAGS) ./test
+
+.PHONY: recordings
+recordings: reader-tools torch ## Record real readers anew, for the tests of the predictor
+	go test -timeout $(TEST_TIMEOUT) -count=1 -run 'TestRealReaders|TestTorchReaders' ./test -recordings $(CURDIR)/prefetch/testdata/readers
 
 .PHONY: race
 race: test-tools ## Run all tests under the race detector
