@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"reelahead/cache"
-	"reelahead/naming"
 )
 
 // Config says how an Engine fetches.
@@ -40,7 +39,6 @@ type Engine struct {
 	arena     *cache.Arena
 	store     *cache.Store
 	attrs     *cache.Answers[cache.Attr]
-	listings  *cache.Answers[*naming.Listing]
 	bandwidth *rate.Limiter // nil: no limit
 
 	// Writing tells whether an application has the inode open for writing: such
@@ -55,7 +53,7 @@ type Engine struct {
 	streams   map[StreamID]*stream
 	fetches   map[string]*fetch
 	absent    map[string]time.Time // names that can't be fetched for now, and when that was found
-	listed    map[string]*listed
+	listings  listings
 	reach     int    // names to ask the predictor for: more than any window needs
 	round     uint64 // counts the times that a stream's window was brought up to date
 	limiter   limiter
@@ -88,7 +86,7 @@ type Counters struct {
 // a playhead confirmed.
 const tick = 500 * time.Millisecond
 
-// answersBytes bounds what is remembered of attributes and of listings, each.
+// answersBytes bounds what is remembered of attributes.
 const answersBytes = 64 << 20
 
 // NewEngine starts an engine over source. Close it after use.
@@ -103,10 +101,6 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	listings, err := cache.NewAnswers[*naming.Listing](answersBytes)
-	if err != nil {
-		return nil, err
-	}
 	e := &Engine{
 		config:    config,
 		source:    source,
@@ -114,13 +108,12 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 		arena:     arena,
 		store:     store,
 		attrs:     attrs,
-		listings:  listings,
 		Writing:   func(dev, ino uint64) bool { return false },
 		predictor: NewPredictor(),
 		streams:   make(map[StreamID]*stream),
 		fetches:   make(map[string]*fetch),
 		absent:    make(map[string]time.Time),
-		listed:    make(map[string]*listed),
+		listings:  newListings(),
 		reach:     minAhead,
 		limiter:   newLimiter(config.MaxInflight),
 		stop:      make(chan struct{}),
@@ -221,7 +214,9 @@ func (e *Engine) Changed(name string, dev, ino uint64) {
 // renamed or removed through the mount.
 func (e *Engine) TreeChanged(name string) {
 	e.attrs.TreeChanged()
-	e.listings.TreeChanged()
+	e.mu.Lock()
+	e.listings.treeChanged()
+	e.mu.Unlock()
 	e.source.ForgetDirectories(name)
 	e.cancel(e.store.DropTree(name))
 }
@@ -329,7 +324,6 @@ func (e *Engine) Shutdown(patience time.Duration) error {
 	e.mu.Unlock()
 	e.store.Close()
 	e.attrs.Close()
-	e.listings.Close()
 	e.arena.Close()
 	if left > 0 {
 		return fmt.Errorf("the source has not answered %d reads within %s", left, patience)

@@ -211,7 +211,7 @@ func (r *rig) play(reader Reader, names ...string) {
 func (r *rig) unlisted(directory string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.listed[directory] = &listed{busy: true}
+	r.listings.entry(directory).busy = true
 }
 
 func (r *rig) listingKnown(directory string) bool {

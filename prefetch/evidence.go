@@ -10,21 +10,101 @@ import (
 	"reelahead/naming"
 )
 
+const (
+	// listingsBytes bounds the memory of all listings: several folders of a
+	// million names.
+	listingsBytes = 256 << 20
+	// listingShare bounds the part of the time that is spent on listing one
+	// folder again, a folder of many names that changes all the time.
+	listingShare = 8
+)
+
+// listings is what is known of the names in directories, in bounded memory: the
+// one not used for longest goes first. Losing one means to read a folder again,
+// which may hold a million names, so none is dropped that has room. Guarded by
+// Engine.mu.
+type listings struct {
+	of         map[string]*listed
+	bytes      int64
+	generation uint64 // of the tree: a listing begun in an older one is void
+}
+
+// listed is one directory: its names, nil if they are not known, and when and in
+// which state it was read.
+type listed struct {
+	names *naming.Listing
+	bytes int64
+	state cache.Attr
+	at    time.Time     // of the last attempt
+	took  time.Duration // the last attempt
+	used  time.Time
+	busy  bool
+}
+
+func newListings() listings { return listings{of: make(map[string]*listed)} }
+
+// entry returns the record of a directory, made if need be.
+func (l *listings) entry(directory string) *listed {
+	entry := l.of[directory]
+	if entry == nil {
+		entry = &listed{}
+		l.of[directory] = entry
+	}
+	return entry
+}
+
+// keep gives a directory its names and makes room for them.
+func (l *listings) keep(entry *listed, names *naming.Listing, bytes int64) {
+	l.forget(entry)
+	if bytes > listingsBytes {
+		return
+	}
+	entry.names, entry.bytes = names, bytes
+	l.bytes += bytes
+	for l.bytes > listingsBytes {
+		var oldest *listed
+		for _, other := range l.of {
+			if other.names != nil && other != entry && (oldest == nil || other.used.Before(oldest.used)) {
+				oldest = other
+			}
+		}
+		l.forget(oldest)
+	}
+}
+
+func (l *listings) forget(entry *listed) {
+	l.bytes -= entry.bytes
+	entry.names, entry.bytes = nil, 0
+}
+
+// tidy drops the records of directories whose names are not known and not asked
+// for any more.
+func (l *listings) tidy(now time.Time) {
+	for directory, entry := range l.of {
+		if entry.names == nil && !entry.busy && now.Sub(entry.at) > forgetAfter {
+			delete(l.of, directory)
+		}
+	}
+}
+
+// treeChanged forgets everything: a directory has another name now.
+func (l *listings) treeChanged() {
+	l.generation++
+	for _, entry := range l.of {
+		l.forget(entry)
+		entry.at = time.Time{}
+	}
+}
+
 // Listing returns what is known of a directory's names, or nil; it makes the
 // Engine the predictor's Directories. Called with mu held.
 func (e *Engine) Listing(directory string) *naming.Listing {
-	listing, _, ok := e.listings.Get(directory)
-	if !ok {
+	entry := e.listings.of[directory]
+	if entry == nil || entry.names == nil {
 		return nil
 	}
-	return listing
-}
-
-// listed says when a directory was last listed, and in which state.
-type listed struct {
-	busy  bool
-	at    time.Time
-	state cache.Attr
+	entry.used = time.Now()
+	return entry.names
 }
 
 // wantListingsLocked has directories listed in the background, each at most
@@ -32,40 +112,45 @@ type listed struct {
 func (e *Engine) wantListingsLocked(directories []string) {
 	now := time.Now()
 	for _, directory := range directories {
-		l := e.listed[directory]
-		if l == nil {
-			l = &listed{}
-			e.listed[directory] = l
-		}
-		if l.busy || now.Sub(l.at) <= max(e.config.Validity, tick) {
+		entry := e.listings.entry(directory)
+		if entry.busy || now.Sub(entry.at) <= max(e.config.Validity, tick, listingShare*entry.took) {
 			continue
 		}
-		l.busy = true
+		entry.busy = true
 		e.jobs++
-		go e.list(directory, l.state)
+		known, before, generation := entry.names != nil, entry.state, e.listings.generation
+		go func() {
+			names, state, missing := e.list(directory, known, before)
+			e.takeListing(directory, names, state, missing, generation, now)
+		}()
 	}
 }
 
-// list reads a directory, unless it is in the state in which it was listed
-// before, and lets the streams in it follow the evidence.
-func (e *Engine) list(directory string, before cache.Attr) {
-	began := time.Now()
-	epoch := e.listings.Epoch()
+// list reads a directory, unless its names are known and it is in the state in
+// which they were read. It returns nil if there is nothing new, and whether the
+// directory does not exist.
+func (e *Engine) list(directory string, known bool, before cache.Attr) (names *naming.Listing, state cache.Attr, missing bool) {
 	state, err := e.source.Stat(directory)
-	_, _, known := e.listings.Get(directory)
 	if errors.Is(err, unix.ENOENT) {
 		// Known to be empty: the predictor need not ask again.
-		e.listings.Put(directory, naming.NewListing(nil), int64(len(directory)), began, epoch)
-		e.listings.Wait()
+		return naming.NewListing(nil), state, true
 	}
-	fresh := err == nil && !(known && state.SameContent(before))
-	if fresh {
-		var names []string
-		if names, err = e.source.readNames(directory); err == nil {
-			listing := naming.NewListing(names)
-			e.listings.Put(directory, listing, listing.SizeBytes(), began, epoch)
-			e.listings.Wait()
-		}
+	if err != nil || known && state.SameContent(before) {
+		return nil, state, false
+	}
+	found, err := e.source.readNames(directory)
+	if err != nil {
+		return nil, state, false
+	}
+	return naming.NewListing(found), state, false
+}
+
+// takeListing takes up what a listing has brought and lets the streams in the
+// directory follow the evidence.
+func (e *Engine) takeListing(directory string, names *naming.Listing, state cache.Attr, missing bool, generation uint64, began time.Time) {
+	var bytes int64
+	if names != nil {
+		bytes = names.SizeBytes()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,10 +159,16 @@ func (e *Engine) list(directory string, before cache.Attr) {
 		e.idle.Broadcast()
 	}
 	now := time.Now()
-	if l := e.listed[directory]; l != nil {
-		l.busy, l.at, l.state = false, now, state
+	entry := e.listings.entry(directory)
+	entry.busy = false
+	if generation != e.listings.generation {
+		return
 	}
-	if fresh && err == nil && !e.closed {
+	entry.at, entry.took, entry.state, entry.used = now, now.Sub(began), state, now
+	if names != nil {
+		e.listings.keep(entry, names, bytes)
+	}
+	if names != nil && !missing && !e.closed {
 		for id, s := range e.streams {
 			if at, ok := e.predictor.Stream(id); ok && at.Dir == directory {
 				e.refollowLocked(s, now)

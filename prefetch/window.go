@@ -381,11 +381,7 @@ func (e *Engine) lookOverLocked(now time.Time) {
 			delete(e.absent, name)
 		}
 	}
-	for directory, l := range e.listed {
-		if !l.busy && now.Sub(l.at) > forgetAfter {
-			delete(e.listed, directory)
-		}
-	}
+	e.listings.tidy(now)
 }
 
 // agesLocked tells whether a ready frame should be confirmed before it is
