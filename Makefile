@@ -17,7 +17,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Of one package's tests. Those that mount take the longest.
 TEST_TIMEOUT ?= 10m
 RACE_TIMEOUT ?= 15m
-FUZZ_TIME    ?= 20s
+FUZZ_TIME    ?= 60s
 # "go test" flags of your own, for instance TEST_FLAGS="-run Mount -v".
 TEST_FLAGS   ?=
 
@@ -101,7 +101,7 @@ race: test-tools ## Run all tests under the race detector
 	CGO_ENABLED=1 go test -race -timeout $(RACE_TIMEOUT) $(TEST_FLAGS) ./...
 
 .PHONY: fuzz
-fuzz: go ## Run every fuzz target for FUZZ_TIME (20s)
+fuzz: go ## Run every fuzz target for FUZZ_TIME (60s)
 	@grep -rHoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sort | \
 	while IFS=: read -r file target; do \
 	  echo "== $${target#func } in $$(dirname "$$file")"; \

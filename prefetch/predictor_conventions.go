@@ -35,7 +35,7 @@ var conventions = []Convention{
 	},
 	{
 		Title:   "chapters of a GoPro recording: the chapter's number stands before the recording's",
-		Source:  "GoPro Camera File Naming Convention (GoPro support): GX010048, GX020048; HERO5 and before GOPR0048, GP010048",
+		Source:  "GoPro Camera File Naming Convention, GoPro support",
 		matches: func(name string) bool { return goProChapter(name, 0) != "" },
 		chapter: goProChapter,
 	},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reelahead/naming"
+	"reelahead/prefetch"
 )
 
 // explanation tells in words what the predictor saw in one name and its
@@ -23,6 +24,9 @@ func (e explanation) write() {
 	e.say("%s", e.name)
 	if !e.listing.Contains(e.name) {
 		e.say("  does not exist; the names beside it tell the same as if it did")
+	}
+	if convention, ok := prefetch.ConventionOf(e.name); ok {
+		e.say("  named by convention: %s (%s)", convention.Title, convention.Source)
 	}
 	sequence, inSequence := e.listing.Sequence(e.name)
 	e.runs(sequence, inSequence)

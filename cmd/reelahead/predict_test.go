@@ -76,6 +76,19 @@ func TestPredictExplainsOtherNames(t *testing.T) {
 	}
 }
 
+func TestPredictExplainsConventions(t *testing.T) {
+	root := folder(t, "GX010048.MP4", "GX020048.MP4", "GX010049.MP4")
+	out, err := predictIn(t, "", filepath.Join(root, "GX010048.MP4"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"named by convention: chapters of a GoPro recording", "next: GX020048.MP4 GX010049.MP4\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 func TestPredictTrace(t *testing.T) {
 	root := folder(t, "a.0101.exr", "a.0102.exr", "a.0103.exr", "b/x<1>.exr", "b/x<2>.exr", "alone.mov")
 	input := strings.Join([]string{
