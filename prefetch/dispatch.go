@@ -36,7 +36,7 @@ func (e *Engine) mostUrgentLocked() *fetch {
 	feasible := time.Now().Add(time.Duration(e.timing.fetchSeconds * float64(time.Second)))
 	var best *fetch
 	var bestRank int
-	for _, f := range e.fetches {
+	for f := range e.unready {
 		if full && f.readers == 0 || !f.startable() {
 			continue
 		}
@@ -115,7 +115,7 @@ func (e *Engine) queuedLocked() bool {
 	if e.jobs < e.limiter.limit {
 		return false
 	}
-	for _, f := range e.fetches {
+	for f := range e.unready {
 		if f.startable() {
 			return true
 		}

@@ -52,6 +52,7 @@ type Engine struct {
 	predictor *Predictor
 	streams   map[StreamID]*stream
 	fetches   map[string]*fetch
+	unready   map[*fetch]struct{}  // those of fetches that are not ready: few of many
 	absent    map[string]time.Time // names that can't be fetched for now, and when that was found
 	listings  listings
 	reach     int    // names to ask the predictor for: more than any window needs
@@ -112,6 +113,7 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 		predictor: NewPredictor(),
 		streams:   make(map[StreamID]*stream),
 		fetches:   make(map[string]*fetch),
+		unready:   make(map[*fetch]struct{}),
 		absent:    make(map[string]time.Time),
 		listings:  newListings(),
 		reach:     minAhead,
@@ -191,7 +193,7 @@ func (e *Engine) Close(lease *Lease) {
 		lease.fetch.readers--
 		e.settleLocked(lease.fetch)
 	}
-	for _, f := range e.fetches {
+	for f := range e.unready {
 		f.starved = false
 	}
 	e.pumpLocked()

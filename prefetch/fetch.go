@@ -87,12 +87,16 @@ func (e *Engine) expectLocked(name string) *fetch {
 		}
 		frame.Release()
 	}
+	e.unready[f] = struct{}{}
 	return f
 }
 
 func (f *fetch) want(id StreamID, w want) {
 	f.wants[id] = w
 	f.deadline = w.deadline
+	if len(f.wants) == 1 {
+		return
+	}
 	for _, other := range f.wants {
 		if other.deadline.Before(f.deadline) {
 			f.deadline = other.deadline
@@ -163,6 +167,7 @@ func (e *Engine) failLocked(f *fetch, err error) {
 		close(f.opened)
 	}
 	f.phase, f.err = phaseGone, err
+	delete(e.unready, f)
 	if e.fetches[f.name] == f {
 		delete(e.fetches, f.name)
 	}
@@ -516,6 +521,7 @@ func (e *Engine) confirmWhole(f *fetch) {
 	unix.Close(f.fd)
 	f.fd = -1
 	f.phase = phaseReady
+	delete(e.unready, f)
 	if f.frame.Partial() {
 		f.frame.Confirm(attr.Known)
 	} else {

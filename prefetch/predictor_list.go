@@ -280,24 +280,34 @@ func (a *announcement) onward(r Reader, n int) []string {
 }
 
 // inTurns goes on from each head to places that were not opened, one of each in
-// turn, no place twice.
+// turn. Each goes as far as the next one begins, so that no place comes twice.
 func (a *announcement) inTurns(heads []int, n int) []string {
-	next := make([]string, 0, n)
-	taken := make(map[int]bool, n)
-	for len(heads) > 0 && len(next) < n {
-		left := heads[:0]
-		for _, place := range heads {
-			for place < a.end() && (taken[place] || a.isDone(place)) {
-				place++
+	type run struct{ at, end int }
+	runs := make([]run, 0, len(heads))
+	for i, head := range heads {
+		end := a.end()
+		for _, other := range heads {
+			if other > head {
+				end = min(end, other)
 			}
-			if place == a.end() || len(next) == n {
-				continue
-			}
-			taken[place] = true
-			next = append(next, a.file(place))
-			left = append(left, place+1)
 		}
-		heads = left
+		if !slices.Contains(heads[:i], head) {
+			runs = append(runs, run{head, end})
+		}
+	}
+	next := make([]string, 0, n)
+	for len(runs) > 0 && len(next) < n {
+		left := runs[:0]
+		for _, r := range runs {
+			for r.at < r.end && a.isDone(r.at) {
+				r.at++
+			}
+			if r.at < r.end && len(next) < n {
+				next = append(next, a.file(r.at))
+				left = append(left, run{r.at + 1, r.end})
+			}
+		}
+		runs = left
 	}
 	return next
 }

@@ -400,7 +400,7 @@ func (e *Engine) agesLocked(f *fetch, now time.Time) bool {
 }
 
 func (e *Engine) starvedLocked() bool {
-	for _, f := range e.fetches {
+	for f := range e.unready {
 		if f.starved {
 			return true
 		}
