@@ -315,31 +315,31 @@ func TestMostUrgentFetch(t *testing.T) {
 	starved := &fetch{name: "starved", readers: 1, starved: true, deadline: now}
 	order := []*fetch{waitedForSooner, waitedFor, next, afterNext, later, late}
 
-	e := &Engine{fetches: make(map[string]*fetch), limiter: newLimiter(4), timing: timing{fetchSeconds: 1}}
+	e := &Engine{unready: make(map[*fetch]struct{}), limiter: newLimiter(4), timing: timing{fetchSeconds: 1}}
 	for _, f := range append([]*fetch{starved}, order...) {
-		e.fetches[f.name] = f
+		e.unready[f] = struct{}{}
 	}
 	for _, want := range order {
 		got := e.mostUrgentLocked()
 		if got != want {
 			t.Fatalf("%v, want %q", got, want.name)
 		}
-		delete(e.fetches, got.name)
+		delete(e.unready, got)
 	}
 	if got := e.mostUrgentLocked(); got != nil {
 		t.Errorf("%q, although it found no memory", got.name)
 	}
 
-	e.fetches = map[string]*fetch{next.name: next, waitedFor.name: waitedFor}
+	e.unready = map[*fetch]struct{}{next: {}, waitedFor: {}}
 	e.jobs = 4 // all that guesses may have
 	if got := e.mostUrgentLocked(); got != waitedFor {
 		t.Errorf("%v at the limit, want what a reader waits for", got)
 	}
-	delete(e.fetches, waitedFor.name)
+	delete(e.unready, waitedFor)
 	if got := e.mostUrgentLocked(); got != nil {
 		t.Errorf("%q beyond the limit", got.name)
 	}
-	e.fetches[waitedFor.name] = waitedFor
+	e.unready[waitedFor] = struct{}{}
 	e.jobs = 4 + demandReserve
 	if got := e.mostUrgentLocked(); got != nil {
 		t.Errorf("%q beyond the reserve too", got.name)
