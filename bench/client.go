@@ -9,8 +9,9 @@ import (
 // client plays one stream with one or more threads, each with a source of its
 // own.
 //
-// A thread takes the next frame while it holds turn, and keeps it while it waits
-// for room in the queue: the others wait behind it. turn is taken before mu.
+// A thread takes the next frame while it holds the token of turn, and keeps that
+// while it waits for room in the queue: the others wait behind it. It is taken
+// before mu.
 type client struct {
 	number   int
 	config   *PlayConfig
@@ -22,8 +23,7 @@ type client struct {
 	// event holds a token when what advance said may no longer hold: a frame has
 	// been finished or the clock has begun.
 	event chan struct{}
-
-	turn sync.Mutex
+	turn  chan struct{} // a channel of one token, since who waits for it waits long
 
 	mu sync.Mutex
 	// The fields below are guarded by mu.
@@ -66,8 +66,8 @@ func (c *client) read(ctx context.Context, source frameSource) {
 
 // take returns the frame to read, when its time has come.
 func (c *client) take(ctx context.Context) (row Row, ok bool) {
-	c.turn.Lock()
-	defer c.turn.Unlock()
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	var late time.Duration
 	for ctx.Err() == nil {
 		select {

@@ -28,7 +28,11 @@ func DropCaches(path string) (stays []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	mount, err := mountOf(sequence.Pattern.Dir)
+	return sequence.dropCaches()
+}
+
+func (s *Sequence) dropCaches() (stays []string, err error) {
+	mount, err := mountOf(s.Pattern.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func DropCaches(path string) (stays []string, err error) {
 	var resident atomic.Uint64
 	var dropping errgroup.Group
 	dropping.SetLimit(dropAtOnce)
-	for _, frame := range sequence.Frames {
+	for _, frame := range s.Frames {
 		dropping.Go(func() error {
 			pages, err := dropFile(frame.Path)
 			if err != nil && !errors.Is(err, unix.ENOENT) { // the player will name what is missing

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,6 +32,9 @@ type PlayConfig struct {
 	Aligned bool          // all clocks start at once, when every pre-buffer is full
 	Stagger time.Duration // client i begins to read i times as much later
 
+	// Cold drops what caches hold of the frames before, as far as that is
+	// possible; the report says what stays.
+	Cold   bool
 	Reader ReadMode
 	Direct bool  // O_DIRECT
 	Block  int64 // bytes a read(2); 0: the whole frame
@@ -100,9 +105,16 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	var stays []string
+	if config.Cold {
+		if stays, err = makeCold(clients); err != nil {
+			return nil, err
+		}
+	}
 	if !config.StartAt.IsZero() {
 		sleep(ctx, time.Until(config.StartAt))
 	}
+	defer letThreadsRun(len(clients) * max(config.Threads, 1))()
 	clock := newTimekeeper(config.Rate, config.nap)
 	playing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -122,7 +134,44 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	running.Wait()
 	stop()
 	ticking.Wait()
-	return newReport(config, clients, clock, ctx.Err() != nil), nil
+	report := newReport(config, clients, clock, ctx.Err() != nil)
+	report.StaysWarm = append(report.StaysWarm, stays...)
+	return report, nil
+}
+
+// letThreadsRun gives each thread of the player a place in Go's scheduler, and
+// two more for the clock and for who watches: else one that comes back from its
+// read waits up to 10 ms for the place of another that is busy. Which of them
+// runs is then up to the kernel. The function it returns undoes it.
+func letThreadsRun(threads int) (undo func()) {
+	before := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(max(before, min(threads+2, maxPlaces)))
+	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// maxPlaces bounds what the places themselves cost.
+const maxPlaces = 256
+
+// makeCold drops the frames of all clients from caches. Clients that play the
+// same sequence share it.
+func makeCold(clients []*client) (stays []string, err error) {
+	done := map[*Sequence]bool{}
+	for _, c := range clients {
+		if done[c.sequence] {
+			continue
+		}
+		done[c.sequence] = true
+		warm, err := c.sequence.dropCaches()
+		if err != nil {
+			return nil, err
+		}
+		for _, words := range warm {
+			if !slices.Contains(stays, words) {
+				stays = append(stays, words)
+			}
+		}
+	}
+	return stays, nil
 }
 
 func statesOf(clients []*client) []ClientState {
@@ -166,7 +215,7 @@ func newClients(config *PlayConfig) ([]*client, error) {
 func newClient(config *PlayConfig, number int, sequence *Sequence) (*client, error) {
 	c := &client{
 		number: number, config: config, sequence: sequence,
-		began: time.Duration(number) * config.Stagger, event: make(chan struct{}, 1),
+		began: time.Duration(number) * config.Stagger, event: make(chan struct{}, 1), turn: make(chan struct{}, 1),
 	}
 	order, frames := config.Order, config.Frames
 	if config.Duration > 0 {

@@ -104,7 +104,7 @@ func newReport(config PlayConfig, clients []*client, clock *timekeeper, interrup
 		FPSTarget: config.Rate.Float(), Unpaced: config.Rate == Rate{}, OnMiss: "skip",
 		Clients: len(clients), Threads: max(config.Threads, 1), Prebuffer: config.Prebuffer, Queue: config.Queue,
 		Aligned: config.Aligned, StaggerMS: milliseconds(config.Stagger),
-		Reader: config.Reader.String(), Direct: config.Direct, Block: config.Block, Verified: config.Verify,
+		Reader: config.Reader.String(), Direct: config.Direct, Block: config.Block, Verified: config.Verify, Cold: config.Cold,
 		Interrupted: interrupted, StaysWarm: []string{}, Drops: []Drop{}, Failures: []Failure{}, latency: newLatencies(),
 	}
 	if config.Wait {

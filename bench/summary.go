@@ -18,6 +18,9 @@ func (r *Report) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(out, "interrupted: this is what was played until then\n")
 	}
 	fmt.Fprintf(out, "clients\t%d, %s\n", r.Clients, r.rate())
+	for _, words := range r.StaysWarm {
+		fmt.Fprintf(out, "not cold\t%s\n", words)
+	}
 	fmt.Fprintf(out, "frames due\t%d\n", r.FramesDue)
 	fmt.Fprintf(out, "  on time\t%d\t%s\n", r.FramesOnTime, share(r.FramesOnTime, r.FramesDue))
 	fmt.Fprintf(out, "  dropped\t%d\t%s (%d late, %d skipped)\n", r.FramesDropped, share(r.FramesDropped, r.FramesDue), r.FramesLate, r.FramesSkipped)

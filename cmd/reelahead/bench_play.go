@@ -19,6 +19,7 @@ const exitInterrupted = 128 + int(syscall.SIGINT)
 
 func newBenchPlayCommand() *cobra.Command {
 	var flags playFlags
+	var frametest frametestFlags
 	var jsonPath, csvPath string
 	cmd := &cobra.Command{
 		Use:   "play PATH…",
@@ -31,25 +32,35 @@ shot.####.exr). Client i of --clients plays path i modulo the number of paths;
 without --clients there is one for each path.
 
 After a pre-buffer the clock starts, and frame k is due k/fps later, whatever
-happened before. A client reads ahead by at most --queue frames that are read
-and not yet shown. A frame is on time if it was wholly read when due. Else it is
-dropped: late, if it was being read when due, or skipped. A frame is skipped
-when it is due sooner than the median time of the last frames: the client goes
-on with the first frame due at least that median and one frame interval from
-now. With --on-miss wait the clock stops for a late frame in place of skipping.
-A frame that is missing, of another size than the others or that can't be read
-is failed, and named.
+happened before. A client reads ahead by at most --queue frames. A frame is on
+time if it was wholly read when due. Else it is dropped: late, if it was being
+read when due, or skipped. A frame is skipped when it is due sooner than the
+median time of the last frames: the client goes on with the first frame due at
+least that median and one frame interval from now. With --on-miss wait the clock
+stops for a late frame in place of skipping. A frame that is missing, of another
+size than the others or that can't be read is failed, and named.
 
 A file is opened, fstat'ed and read with one read(2), or with one for each
---block. The page cache is not dropped: see "bench compare" for cold runs.
+--block; --reader has other ways. With --cold the kernel drops its pages of the
+frames first, and what that does not reach is named.
+
+The options of frametest work: -r [SIZE], -n, -t, -f, -q, -b, -z, -v, -m and -x.
+With -r and without -f frames are read as fast as they come. A bare number after
+-r or -z is in KiB. docs/bench.md has the table.
 
 Exit status: 0 all frames on time; 1 frames dropped; 2 frames failed; 64 the
 command line is wrong; 69 nothing could be played; 130 interrupted.`,
 		Example: `  reelahead bench play /mnt/nas/shot --fps 24000/1001 --prebuffer 5 --queue 8
   reelahead bench play /mnt/nas/a /mnt/nas/b --clients 8 --loop 3 --json run.json --csv frames.csv
-  reelahead bench play /mnt/nas/shot --unpaced --direct`,
+  reelahead bench play /mnt/nas/* --fps 30 --frames 1000 --aligned --cold
+  reelahead bench play /mnt/nas/shot --unpaced --direct
+  reelahead bench play -r -n 1000 -t 4 -f 24 /mnt/nas/shot`,
 		Args: atLeastOneArg("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = frametest.readArgs(cmd, args, &flags)
+			if err := frametest.apply(cmd, &flags.frame); err != nil {
+				return err
+			}
 			config, err := flags.config(cmd, args)
 			if err != nil {
 				return err
@@ -85,80 +96,16 @@ command line is wrong; 69 nothing could be played; 130 interrupted.`,
 		},
 	}
 	flags.register(cmd)
+	frametest.registerRead(cmd)
+	cmd.Flags().BoolVar(&flags.play.Cold, "cold", false, "drop what caches hold of the frames before, as far as that is possible")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the report as JSON to FILE, - for stdout")
-	cmd.Flags().StringVar(&csvPath, "csv", "", "write one row for each frame to FILE, - for stdout")
+	cmd.Flags().StringVarP(&csvPath, "csv", "x", "", "write one row for each frame to FILE, - for stdout")
 	return cmd
 }
 
 // exitUnavailable is EX_UNAVAILABLE of sysexits(3): nothing could be measured.
 // It is told from the statuses of a report.
 const exitUnavailable = 69
-
-// playFlags are the flags that play and compare share.
-type playFlags struct {
-	fps, onMiss string
-	unpaced     bool
-	block       sizeFlag
-	frame       frameSizeFlags
-	play        bench.PlayConfig
-}
-
-func (f *playFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.fps, "fps", "24", "frames a second: 24, 23.976, 24000/1001")
-	flags.BoolVar(&f.unpaced, "unpaced", false, "no clock: read as fast as the frames come")
-	flags.IntVar(&f.play.Clients, "clients", 0, "streams at once (default: one for each path)")
-	flags.IntVar(&f.play.Frames, "frames", 0, "frames each client plays (default: all, --loop times)")
-	flags.IntVar(&f.play.Prebuffer, "prebuffer", 5, "frames read before the clock starts")
-	flags.IntVar(&f.play.Queue, "queue", 8, "frames read and not yet shown")
-	flags.StringVar(&f.onMiss, "on-miss", "skip", "what the clock does for a late frame: skip or wait")
-	flags.BoolVar(&f.play.Order.Reverse, "reverse", false, "from the last frame to the first")
-	flags.BoolVar(&f.play.Order.Random, "random", false, "in random order, another in each pass")
-	flags.Uint64Var(&f.play.Order.Seed, "seed", 1, "of --random")
-	flags.IntVar(&f.play.Order.Run, "seek-every", 0, "with --random: frames in a row between two seeks (default 1)")
-	flags.IntVar(&f.play.Order.Loop, "loop", 1, "passes")
-	flags.BoolVar(&f.play.Order.PingPong, "ping-pong", false, "there and back")
-	flags.IntVar(&f.play.Order.Step, "step", 1, "every STEPth frame")
-	flags.BoolVar(&f.play.Direct, "direct", false, "read with O_DIRECT")
-	flags.Var(&f.block, "block", "bytes a read(2) (default: the whole frame)")
-	flags.BoolVar(&f.play.Verify, "verify", false, `check the contents that "bench write" made`)
-	f.frame.register(cmd)
-}
-
-// config returns what to play, or a usage error.
-func (f *playFlags) config(cmd *cobra.Command, paths []string) (bench.PlayConfig, error) {
-	config := f.play
-	config.Paths, config.Block = paths, int64(f.block)
-	var err error
-	if config.Size, err = f.frame.size(cmd, ""); err != nil {
-		return config, err
-	}
-	switch f.onMiss {
-	case "skip":
-	case "wait":
-		config.Wait = true
-	default:
-		return config, usageError("--on-miss takes skip or wait, not %q", f.onMiss)
-	}
-	set := cmd.Flags().Changed
-	for name, value := range map[string]int{"clients": config.Clients, "frames": config.Frames, "loop": config.Order.Loop, "seek-every": config.Order.Run, "step": config.Order.Step} {
-		if set(name) && value < 1 {
-			return config, usageError("--%s must be at least 1, not %d", name, value)
-		}
-	}
-	switch {
-	case f.unpaced && (set("fps") || set("on-miss") || set("prebuffer") || set("queue")):
-		return config, usageError("--unpaced has no clock: leave --fps, --on-miss, --prebuffer and --queue out")
-	case !f.unpaced:
-		if config.Rate, err = bench.ParseRate(f.fps); err != nil {
-			return config, usageError("%w", err)
-		}
-	}
-	if err := config.Validate(); err != nil {
-		return config, usageError("%w", err)
-	}
-	return config, nil
-}
 
 func writeJSON(w io.Writer, value any) error {
 	out := json.NewEncoder(w)

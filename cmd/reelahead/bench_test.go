@@ -366,3 +366,28 @@ func TestBenchDemo(t *testing.T) {
 		left(t, dir)
 	})
 }
+
+func TestBenchPlayTakesTheOptionsOfFrametest(t *testing.T) {
+	dir := writtenFrames(t, "-w", "10", "-n", "20")
+	for _, test := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"-r", "-n", "10", "-t", "4", dir}, 0, "unpaced"},
+		{[]string{"-r", "10", "-n20", dir}, 0, "unpaced"},
+		{[]string{"-r", "11", dir}, 2, "wrong size"},
+		{[]string{"-r", "2k", dir}, 2, "wrong size"},
+		{[]string{"-r", "2k", "-z", "10", dir}, 0, "unpaced"},
+		{[]string{"-r", "-f", "200", "-q", "4", "-b", "2", "-v", dir}, 0, "200 fps"},
+		{[]string{"-r", "-m", dir}, 0, "unpaced"},
+		{[]string{"-r", "-x", filepath.Join(t.TempDir(), "f.csv"), dir}, 0, "unpaced"},
+		{[]string{"-r", "-z", "12812288", dir}, 64, "--size 12812288"},
+		{[]string{"-r", "-z", "0", dir}, 64, "none"},
+		{[]string{"-r", "-z", "10", "--size", "10KiB", dir}, 64, "leave one out"},
+	} {
+		if got := runBench(t, append([]string{"play"}, test.args...)...); got.status != test.status || !strings.Contains(got.stdout+got.stderr, test.says) {
+			t.Errorf("%v: status %d, want %d and %q:\n%s%s", test.args, got.status, test.status, test.says, got.stdout, got.stderr)
+		}
+	}
+}
