@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 )
 
-// A frame consists of an optional header that makes it a picture (DPX), a stamp
-// that says which frame it is, and content computed from the stamp: unique for
-// each frame and each position, so that neither compression nor deduplication
-// flatters a storage, and checkable byte by byte without a copy.
+// A frame consists of the header of its format (format.go), a stamp that says
+// which frame it is, and content computed from the stamp: unique for each frame
+// and each position, so that neither compression nor deduplication flatters a
+// storage, and checkable byte by byte without a copy.
 
 const (
 	stampMagic = "reelahead bench frame 1\x00"
@@ -62,6 +64,10 @@ func mix(z uint64) uint64 {
 	return z ^ z>>31
 }
 
+// contentKey returns the key of the content that begins n bytes further on; n is a
+// multiple of 8.
+func contentKey(key uint64, n int64) uint64 { return key + uint64(n/8)*goldenGamma }
+
 // fillContent writes the content for key from its beginning to dst.
 func fillContent(dst []byte, key uint64) {
 	for len(dst) >= 8 {
@@ -103,39 +109,80 @@ func firstDifference(a, b []byte) int {
 	return -1
 }
 
-// fillFrame makes the whole frame in dst.
-func fillFrame(dst, header []byte, s stamp) {
-	at := copy(dst, header)
-	s.marshal(dst[at:])
-	fillContent(dst[at+stampSize:], s.key())
+// fillShare is the least content that is worth a goroutine of its own, in bytes;
+// a multiple of 8.
+const fillShare = 1 << 20
+
+// fillFrame makes the whole frame in dst, with all processors.
+func fillFrame(dst []byte, l layout, s stamp) {
+	at := copy(dst, l.header)
+	clear(dst[at:l.stamp])
+	s.marshal(dst[l.stamp:])
+	content, key := dst[l.stamp+stampSize:], s.key()
+	share := max(alignUp(int64(len(content)/runtime.GOMAXPROCS(0))), fillShare)
+	var filling sync.WaitGroup
+	for from := share; from < int64(len(content)); from += share {
+		filling.Go(func() {
+			fillContent(content[from:min(from+share, int64(len(content)))], contentKey(key, from))
+		})
+	}
+	fillContent(content[:min(share, int64(len(content)))], key)
+	filling.Wait()
+	for line := range l.lines.count {
+		l.lines.put(dst[l.lines.first+line*l.lines.stride:], line)
+	}
 }
 
 // Verify checks that data is, byte for byte, the frame that Write made with the
 // given number.
 func Verify(data []byte, number int) error {
-	var header []byte
-	if bytes.HasPrefix(data, []byte(dpxMagic)) {
-		p, err := pictureFor(int64(len(data)))
-		if err != nil {
-			return ErrNoStamp
-		}
-		header = dpxHeader(p, int64(len(data)), number)
-	}
-	at := len(header)
-	s, ok := unmarshalStamp(data[min(at, len(data)):])
-	switch {
-	case !ok:
+	l, err := newLayout(formatOfData(data), int64(len(data)), number)
+	if err != nil {
 		return ErrNoStamp
-	case s.number != uint64(number):
-		return fmt.Errorf("%w: frame %d in place of %d", ErrStamp, s.number, number)
-	case s.size != uint64(len(data)):
-		return fmt.Errorf("%w: of %d bytes in a file of %d", ErrStamp, s.size, len(data))
 	}
-	if differs := firstDifference(header, data); differs >= 0 {
+	s, err := checkStamp(data, l, number, int64(len(data)))
+	if err != nil {
+		return err
+	}
+	if differs := firstDifference(l.header, data); differs >= 0 {
 		return fmt.Errorf("%w at byte %d", ErrContents, differs)
 	}
-	if differs := contentDiffers(data[at+stampSize:], s.key()); differs >= 0 {
-		return fmt.Errorf("%w at byte %d", ErrContents, at+stampSize+differs)
+	behind := l.stamp + stampSize
+	from := behind
+	for line := range l.lines.count {
+		at := l.lines.first + line*l.lines.stride
+		if err := verifyContent(data, from, at, behind, s); err != nil {
+			return err
+		}
+		var head [lineHeadSize]byte
+		l.lines.put(head[:], line)
+		if differs := firstDifference(head[:], data[at:]); differs >= 0 {
+			return fmt.Errorf("%w at byte %d", ErrContents, at+int64(differs))
+		}
+		from = at + lineHeadSize
+	}
+	return verifyContent(data, from, int64(len(data)), behind, s)
+}
+
+// checkStamp returns the stamp in data, which may be the beginning of a frame
+// only, and an error if it is not that of the frame.
+func checkStamp(data []byte, l layout, number int, size int64) (stamp, error) {
+	s, ok := unmarshalStamp(data[min(l.stamp, int64(len(data))):])
+	switch {
+	case !ok:
+		return s, ErrNoStamp
+	case s.number != uint64(number):
+		return s, fmt.Errorf("%w: frame %d in place of %d", ErrStamp, s.number, number)
+	case s.size != uint64(size):
+		return s, fmt.Errorf("%w: of %d bytes in a file of %d", ErrStamp, s.size, size)
+	}
+	return s, nil
+}
+
+// verifyContent checks a span of data; content begins at behind.
+func verifyContent(data []byte, from, to, behind int64, s stamp) error {
+	if differs := contentDiffers(data[from:to], contentKey(s.key(), from-behind)); differs >= 0 {
+		return fmt.Errorf("%w at byte %d", ErrContents, from+int64(differs))
 	}
 	return nil
 }

@@ -7,31 +7,27 @@ import (
 	"testing"
 )
 
-func frameOf(t testing.TB, size int64, number int, dpx bool) []byte {
+func frameOf(t testing.TB, size int64, number int, format Format) []byte {
 	t.Helper()
-	var header []byte
-	if dpx {
-		p, err := pictureFor(size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		header = dpxHeader(p, size, number)
+	l, err := newLayout(format, size, number)
+	if err != nil {
+		t.Fatal(err)
 	}
 	data := make([]byte, size)
-	fillFrame(data, header, stamp{seed: 3, number: uint64(number), size: uint64(size)})
+	fillFrame(data, l, stamp{seed: 3, number: uint64(number), size: uint64(size)})
 	return data
 }
 
 func TestVerify(t *testing.T) {
 	for _, size := range []int64{MinFrameSize, 65, 100, 4096, 100_003} {
-		if err := Verify(frameOf(t, size, 7, false), 7); err != nil {
+		if err := Verify(frameOf(t, size, 7, FormatRaw), 7); err != nil {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
-	for _, dpx := range []bool{false, true} {
-		good := frameOf(t, 20_003, 7, dpx)
+	for _, format := range []Format{FormatRaw, FormatDPX, FormatEXR} {
+		good := frameOf(t, 20_003, 7, format)
 		if err := Verify(good, 7); err != nil {
-			t.Errorf("dpx %v: %v", dpx, err)
+			t.Errorf("%s: %v", format, err)
 		}
 		if err := Verify(good, 8); !errors.Is(err, ErrStamp) {
 			t.Errorf("another frame: %v, want ErrStamp", err)
@@ -43,15 +39,16 @@ func TestVerify(t *testing.T) {
 			bad := bytes.Clone(good)
 			bad[at] ^= 1
 			if err := Verify(bad, 7); !errors.Is(err, ErrContents) {
-				t.Errorf("dpx %v, byte %d changed: %v, want ErrContents", dpx, at, err)
+				t.Errorf("%s, byte %d changed: %v, want ErrContents", format, at, err)
 			}
 		}
-		mixed := append(bytes.Clone(good[:8192]), frameOf(t, 20_003, 8, dpx)[8192:]...)
+		mixed := append(bytes.Clone(good[:8192]), frameOf(t, 20_003, 8, format)[8192:]...)
 		if err := Verify(mixed, 7); !errors.Is(err, ErrContents) {
 			t.Errorf("two frames mixed: %v, want ErrContents", err)
 		}
 	}
-	for _, foreign := range [][]byte{nil, {1}, make([]byte, 5000), []byte("SDPX"), append([]byte("SDPX"), make([]byte, 5000)...)} {
+	for _, foreign := range [][]byte{nil, {1}, make([]byte, 5000), []byte("SDPX"), append([]byte("SDPX"), make([]byte, 5000)...),
+		[]byte(exrMagic), append([]byte(exrMagic), make([]byte, 5000)...)} {
 		if err := Verify(foreign, 1); !errors.Is(err, ErrNoStamp) {
 			t.Errorf("a foreign file of %d bytes: %v, want ErrNoStamp", len(foreign), err)
 		}
@@ -67,7 +64,7 @@ func TestContentIsUniqueAndIncompressible(t *testing.T) {
 	}
 	total := 0
 	for number := range 8 {
-		data := frameOf(t, 64<<10, number, false)
+		data := frameOf(t, 64<<10, number, FormatRaw)
 		for at := 0; at < len(data); at += 512 {
 			block := string(data[at : at+512])
 			if blocks[block] {
@@ -89,7 +86,7 @@ func TestContentIsUniqueAndIncompressible(t *testing.T) {
 }
 
 func TestVerifyAndFillCostLittleMemory(t *testing.T) {
-	data := frameOf(t, 1<<20, 1, false)
+	data := frameOf(t, 1<<20, 1, FormatRaw)
 	if allocations := testing.AllocsPerRun(10, func() {
 		if err := Verify(data, 1); err != nil {
 			t.Fatal(err)
@@ -100,7 +97,7 @@ func TestVerifyAndFillCostLittleMemory(t *testing.T) {
 }
 
 func BenchmarkVerify(b *testing.B) {
-	data := frameOf(b, 12_812_288, 1, true)
+	data := frameOf(b, 12_812_288, 1, FormatDPX)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		if err := Verify(data, 1); err != nil {
@@ -113,6 +110,6 @@ func BenchmarkFillFrame(b *testing.B) {
 	data := make([]byte, 12_812_288)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		fillFrame(data, nil, stamp{1, 1, uint64(len(data))})
+		fillFrame(data, layout{}, stamp{1, 1, uint64(len(data))})
 	}
 }

@@ -75,7 +75,7 @@ func (r *frameReader) read(row *Row, runBegan time.Time) {
 // preempts threads has interrupted it.
 func openRetry(path string, flags int) (fd int, err error) {
 	for {
-		if fd, err = unix.Open(path, flags, 0); err != unix.EINTR {
+		if fd, err = unix.Open(path, flags, 0o666); err != unix.EINTR {
 			return fd, err
 		}
 	}

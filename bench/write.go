@@ -5,31 +5,56 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"time"
 )
 
-// WriteConfig says which frames Write makes.
+// WriteConfig says which frames Write makes, and how.
 type WriteConfig struct {
 	Pattern Pattern
+	Format  Format // empty: what the name says
 	Start   int    // number of the first frame
 	Frames  int    // how many
 	Size    int64  // bytes a frame
 	Seed    uint64 // of the contents: another seed makes other contents
-	// OnFrame is called after each frame, if set.
+	Order   Order  // reverse or random
+
+	Threads int  // frames written at once; 0: one
+	Rate    Rate // of a recording; zero: as fast as they can be written
+	Queue   int  // of a recording: frames captured and not yet written; 0: 8
+
+	Fsync  bool  // each frame, before it is closed
+	Direct bool  // O_DIRECT
+	Block  int64 // bytes a write(2); 0: the whole frame, in pieces of pieceSize
+	// Resume keeps the frames that are there with the right size and stamp.
+	Resume bool
+	// IgnoreSpace writes even if the filesystem says that there is no room.
+	IgnoreSpace bool
+
+	// OnFrame is called after each frame, if set, concurrently.
 	OnFrame func(bytes int64)
 }
 
-// WriteReport is what Write did.
-type WriteReport struct {
-	Frames  int     `json:"frames"`
-	Bytes   int64   `json:"bytes"`
-	Seconds float64 `json:"seconds"`
+// Defaults of the zero values of a WriteConfig.
+func (c WriteConfig) threads() int { return max(c.Threads, 1) }
+
+const defaultQueue = 8
+
+func (c WriteConfig) queue() int {
+	if c.Queue == 0 {
+		return max(defaultQueue, c.threads())
+	}
+	return c.Queue
+}
+
+func (c WriteConfig) format() Format {
+	if c.Format == "" {
+		return FormatOf(c.Pattern.Suffix)
+	}
+	return c.Format
 }
 
 // Validate returns an error that says what is wrong with the configuration.
 func (c WriteConfig) Validate() error {
+	paced := c.Rate != Rate{}
 	switch {
 	case c.Frames < 1:
 		return fmt.Errorf("the number of frames must be at least 1, not %d", c.Frames)
@@ -37,22 +62,35 @@ func (c WriteConfig) Validate() error {
 		return fmt.Errorf("the first frame can't be %d: numbers start at 0", c.Start)
 	case c.Size < MinFrameSize:
 		return fmt.Errorf("a frame needs at least %d bytes for its stamp, not %d", MinFrameSize, c.Size)
+	case c.Threads < 0:
+		return fmt.Errorf("the number of threads can't be negative")
+	case c.Queue < 0:
+		return fmt.Errorf("the queue can't be negative")
+	case paced && c.threads() > c.queue():
+		return fmt.Errorf("%d threads can't all write with a queue of %d frames: enlarge the queue", c.threads(), c.queue())
+	case paced && c.Resume:
+		return fmt.Errorf("a recording can't be resumed: what was missed is gone")
+	case c.Direct && c.Size%directAlign != 0:
+		return fmt.Errorf("direct writes take frames of multiples of %d bytes, not %d", directAlign, c.Size)
+	case c.Block < 0:
+		return fmt.Errorf("the block size can't be negative")
+	case c.Direct && c.Block%directAlign != 0:
+		return fmt.Errorf("direct writes take multiples of %d bytes, not blocks of %d", directAlign, c.Block)
+	case c.Order.PingPong || c.Order.Step > 1 || c.Order.Loop > 1:
+		return fmt.Errorf("each frame is written once: in order, in reverse or at random")
 	}
-	if c.dpx() {
-		_, err := pictureFor(c.Size)
+	if err := c.Order.Validate(); err != nil {
 		return err
 	}
-	return nil
+	_, err := newLayout(c.format(), c.Size, c.Start)
+	return err
 }
 
-func (c WriteConfig) dpx() bool {
-	return strings.EqualFold(filepath.Ext(c.Pattern.Suffix), ".dpx")
-}
-
-// Write makes frames until all are made or ctx ends. A frame that could not be
-// written whole is removed; those before it stay.
+// Write makes frames until all are made, one can't be written or ctx ends. A
+// frame that could not be written whole is removed; those before it stay. The
+// report is of what was done until then, also with an error.
 func Write(ctx context.Context, config WriteConfig) (WriteReport, error) {
-	var report WriteReport
+	report := WriteReport{Drops: []WriteDrop{}}
 	if err := config.Validate(); err != nil {
 		return report, err
 	}
@@ -63,44 +101,48 @@ func Write(ctx context.Context, config WriteConfig) (WriteReport, error) {
 	} else if !info.IsDir() {
 		return report, fmt.Errorf("%s is not a directory", config.Pattern.Dir)
 	}
-	began := time.Now()
-	buffer := make([]byte, config.Size)
-	for number := config.Start; number < config.Start+config.Frames; number++ {
-		if err := ctx.Err(); err != nil {
-			return report, context.Cause(ctx)
+	numbers, err := config.numbers(ctx)
+	if err != nil {
+		return report, err
+	}
+	report.FramesKept = config.Frames - len(numbers)
+	if !config.IgnoreSpace {
+		if err := config.checkSpace(numbers); err != nil {
+			return report, err
 		}
-		var header []byte
-		if config.dpx() {
-			p, err := pictureFor(config.Size)
-			if err != nil {
-				return report, err
-			}
-			header = dpxHeader(p, config.Size, number)
-		}
-		fillFrame(buffer, header, stamp{config.Seed, uint64(number), uint64(config.Size)})
-		if err := writeFrame(config.Pattern.Path(number), buffer); err != nil {
-			return report, fmt.Errorf("frame %d of %d: %w", number-config.Start+1, config.Frames, err)
-		}
-		report.Frames++
-		report.Bytes += config.Size
-		report.Seconds = time.Since(began).Seconds()
-		if config.OnFrame != nil {
-			config.OnFrame(config.Size)
-		}
+	}
+	if len(numbers) == 0 {
+		return report, nil
+	}
+	writing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w := &writer{
+		config: &config, numbers: numbers, stop: stop,
+		recorder: recorder{rate: config.Rate, frames: len(numbers), queue: config.queue()},
+		rows:     make([]WriteRow, 0, min(len(numbers), maxRowsAtOnce)), latency: newWriteLatencies(),
+		turn: make(chan struct{}, 1), number: func(k int) int { return numbers[k] },
+	}
+	if err := w.run(writing); err != nil {
+		return report, err
+	}
+	w.report(&report)
+	if err := context.Cause(writing); err != nil && report.Frames+report.FramesDropped < len(numbers) {
+		report.Interrupted = ctx.Err() != nil
+		report.Error = err.Error()
+		return report, err
 	}
 	return report, nil
 }
 
-func writeFrame(path string, data []byte) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
+// numbers are the frames to write, in order.
+func (c WriteConfig) numbers(ctx context.Context) ([]int, error) {
+	order := newProgram(c.Order, c.Frames)
+	numbers := make([]int, c.Frames)
+	for k := range numbers {
+		numbers[k] = c.Start + order.at(k)
 	}
-	defer func() {
-		if err = errors.Join(err, file.Close()); err != nil {
-			_ = os.Remove(path)
-		}
-	}()
-	_, err = file.Write(data)
-	return err
+	if c.Resume {
+		return c.missing(ctx, numbers)
+	}
+	return numbers, nil
 }

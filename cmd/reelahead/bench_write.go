@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -15,62 +17,168 @@ import (
 )
 
 func newBenchWriteCommand() *cobra.Command {
-	config := bench.WriteConfig{}
-	var name string
-	var frame frameSizeFlags
+	var flags writeFlags
+	var frametest frametestFlags
+	var jsonPath, csvPath string
 	cmd := &cobra.Command{
 		Use:   "write DIR|PATTERN",
 		Short: "Make frames to play",
-		Long: `Make frames in an existing directory. Each has contents of its own, which neither
-compression nor deduplication makes smaller, and a stamp that "bench play
---verify" checks. Names that end in .dpx give pictures that other programs open.
+		Long: `Make frames in an existing directory, as fast as it takes them. Each has contents
+of its own, which neither compression nor deduplication makes smaller, and a stamp
+that "bench play --verify" checks. Names that end in .dpx and .exr, or --format,
+give pictures that other programs open.
 
 PATTERN is a directory with a file name, as in /mnt/nas/shot.%04d.dpx or
 /mnt/nas/shot.####.dpx; DIR alone takes the file name from --name.
 
-` + profileHelp(),
+With --fps it records: frame k is captured k/fps after the start and waits until
+it has been written, with at most --queue others. A frame that is captured while
+the queue is full is dropped: it is counted, and its number stays missing.
+
+The free space is checked before. A frame that can't be written whole is removed,
+and the run ends; --resume keeps what is there already. What was done until then
+is reported, also after ^C.
+
+The options of frametest work: -w SIZE, -n, -t, -f, -q, -z, -v, -m and -x. With
+-w numbers start at 0. A bare number after -w or -z is in KiB. docs/bench.md has
+the table.
+
+` + profileHelp() + `
+Exit status: 0 all written; 1 one could not be written, or a recording has
+dropped frames; 64 the command line is wrong; 130 interrupted.`,
 		Example: `  reelahead bench write /mnt/nas/test --frames 240 --profile 2k --name shot.%04d.dpx
-  reelahead bench write /mnt/nas/test/small.%06d.tst --frames 30000 --size 64KiB`,
+  reelahead bench write /mnt/nas/test/small.%06d.tst --frames 30000 --size 64KiB
+  reelahead bench write /mnt/nas/test --frames 1440 --profile 4k --fps 24 --fsync
+  reelahead bench write -w 2k -n 1000 -t 4 /mnt/nas/test`,
 		Args: namedArgs("DIR or PATTERN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if config.Pattern, err = bench.ParsePattern(args[0]); errors.Is(err, bench.ErrNoNumber) {
-				config.Pattern, err = bench.ParsePattern(filepath.Join(args[0], name))
-			} else if err == nil && cmd.Flags().Changed("name") {
-				return usageError("%s has a file name already: leave --name out", args[0])
-			}
-			if err != nil {
-				return usageError("%w", err)
-			}
-			if config.Size, err = frame.size(cmd, "2k"); err != nil {
+			if err := frametest.apply(cmd, &flags.frame); err != nil {
 				return err
 			}
-			if !cmd.Flags().Changed("seed") {
-				config.Seed = uint64(time.Now().UnixNano())
+			if frametest.write != 0 && !cmd.Flags().Changed("start") {
+				flags.write.Start = 0
 			}
-			if err := config.Validate(); err != nil {
-				return usageError("%w", err)
+			config, err := flags.config(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if jsonPath == "-" && csvPath == "-" {
+				return usageError("--json and --csv can't both go to stdout")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			// After the first signal a second one ends a writer that hangs.
+			go func() { <-ctx.Done(); stop() }()
 			report, err := bench.Write(ctx, config)
-			if report.Frames > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d frames of %s written in %.1f s, %s/s\n", config.Pattern, report.Frames,
-					humanize.Comma(config.Size), report.Seconds, humanize.Bytes(uint64(float64(report.Bytes)/max(report.Seconds, 1e-9))))
-			}
-			if err != nil {
-				return fmt.Errorf("write %s: %w", config.Pattern, err)
-			}
-			return nil
+			return reportWritten(cmd, config.Pattern, report, err, jsonPath, csvPath)
 		},
 	}
-	flags := cmd.Flags()
-	flags.IntVar(&config.Frames, "frames", 100, "how many")
-	flags.IntVar(&config.Start, "start", 1, "number of the first")
-	flags.StringVar(&name, "name", "frame%06d.tst", "file names in DIR")
-	flags.Uint64Var(&config.Seed, "seed", 0, "of the contents (default: the time, so that no two runs are alike)")
-	frame.register(cmd)
+	flags.register(cmd)
+	frametest.registerWrite(cmd)
+	cmd.Flags().StringVar(&jsonPath, "json", "", "write the report as JSON to FILE, - for stdout")
+	cmd.Flags().StringVarP(&csvPath, "csv", "x", "", "write one row for each frame to FILE, - for stdout")
 	return cmd
+}
+
+// reportWritten prints what was written and returns the exit status; failed is
+// what Write has returned.
+func reportWritten(cmd *cobra.Command, pattern bench.Pattern, report bench.WriteReport, failed error, jsonPath, csvPath string) error {
+	if report.FramesDue+report.FramesKept > 0 && jsonPath != "-" && csvPath != "-" {
+		fmt.Fprintln(cmd.OutOrStdout(), pattern)
+		if err := report.WriteSummary(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+	}
+	err := errors.Join(
+		writeOutput(cmd, jsonPath, func(w io.Writer) error { return writeJSON(w, report) }),
+		writeOutput(cmd, csvPath, report.WriteCSV))
+	switch {
+	case report.Interrupted:
+		return errors.Join(err, &exitError{exitInterrupted, fmt.Errorf("write %s: interrupted after %d frames", pattern, report.Frames)})
+	case failed != nil:
+		return errors.Join(fmt.Errorf("write %s: %w", pattern, failed), err)
+	case err != nil:
+		return err
+	case report.Status() != bench.StatusSmooth:
+		return &exitError{status: report.Status()}
+	}
+	return nil
+}
+
+// writeFlags are the flags of bench write.
+type writeFlags struct {
+	name, format, fps string
+	block             sizeFlag
+	frame             frameSizeFlags
+	write             bench.WriteConfig
+}
+
+func (f *writeFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVarP(&f.write.Frames, "frames", "n", 100, "how many")
+	flags.IntVar(&f.write.Start, "start", 1, "number of the first")
+	flags.StringVar(&f.name, "name", "", "file names in DIR (default frame%06d and the format)")
+	flags.StringVar(&f.format, "format", "", "tst, dpx or exr (default: what the name ends in, else tst)")
+	flags.Uint64Var(&f.write.Seed, "seed", 0, "of the contents (default: the time, so that no two runs are alike)")
+	flags.IntVarP(&f.write.Threads, "threads", "t", 1, "frames written at once")
+	flags.StringVarP(&f.fps, "fps", "f", "", "record at this rate (default: as fast as they can be written)")
+	flags.IntVarP(&f.write.Queue, "queue", "q", 0, "frames captured and not yet written, with --fps (default 8, or the threads)")
+	flags.BoolVarP(&f.write.Order.Reverse, "reverse", "v", false, "from the last frame to the first")
+	flags.BoolVarP(&f.write.Order.Random, "random", "m", false, "in random order")
+	flags.BoolVar(&f.write.Fsync, "fsync", false, "fsync each frame before it is closed")
+	flags.BoolVar(&f.write.Direct, "direct", false, "write with O_DIRECT")
+	flags.Var(&f.block, "block", "bytes a write(2) (default: the whole frame, at most 16MiB)")
+	flags.BoolVar(&f.write.Resume, "resume", false, "keep frames that are there as they should be")
+	flags.BoolVar(&f.write.IgnoreSpace, "ignore-space", false, "write even if the filesystem says that there is no room")
+	f.frame.register(cmd)
+}
+
+// config returns what to write, or a usage error.
+func (f *writeFlags) config(cmd *cobra.Command, target string) (bench.WriteConfig, error) {
+	config := f.write
+	set := cmd.Flags().Changed
+	var err error
+	if set("format") {
+		if config.Format, err = bench.ParseFormat(f.format); err != nil {
+			return config, usageError("%w", err)
+		}
+	}
+	if f.name == "" {
+		f.name = "frame%06d." + string(cmp.Or(config.Format, bench.FormatRaw))
+	}
+	if config.Pattern, err = bench.ParsePattern(target); errors.Is(err, bench.ErrNoNumber) {
+		config.Pattern, err = bench.ParsePattern(filepath.Join(target, f.name))
+	} else if err == nil && set("name") {
+		return config, usageError("%s has a file name already: leave --name out", target)
+	}
+	if err != nil {
+		return config, usageError("%w", err)
+	}
+	if config.Size, err = f.frame.size(cmd, "2k"); err != nil {
+		return config, err
+	}
+	if set("fps") {
+		if config.Rate, err = bench.ParseRate(f.fps); err != nil {
+			return config, usageError("%w", err)
+		}
+	}
+	for name, value := range map[string]int{"threads": config.Threads, "queue": config.Queue} {
+		if set(name) && value < 1 {
+			return config, usageError("--%s must be at least 1, not %d", name, value)
+		}
+	}
+	if set("queue") && !set("fps") {
+		return config, usageError("--queue is that of a recording: say --fps too")
+	}
+	config.Block = int64(f.block)
+	config.Order.Seed = config.Seed
+	if !set("seed") {
+		config.Seed = uint64(time.Now().UnixNano())
+	}
+	if err := config.Validate(); err != nil {
+		return config, usageError("%w", err)
+	}
+	return config, nil
 }
 
 // frameSizeFlags are --profile and --size, of which a command takes one.
