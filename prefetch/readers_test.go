@@ -16,6 +16,14 @@ type recording struct {
 	events   []TraceEvent
 	ways     int  // ways of its own that it started through files
 	shuffled bool // its order cannot be foreseen
+	weak     bool // it could be, and mostly is not
+}
+
+// weakReaders are the recordings that are predicted badly: at least so many of
+// their opens, and at most so many names in vain.
+var weakReaders = map[string]struct{ foreseen, wasted int }{
+	"Python-order-of-the-directory": {0, 58},   // most filesystems list by a hash
+	"Python-pool-of-4":              {202, 14}, // each takes the next file that none has taken
 }
 
 func readRecording(t *testing.T, path string) recording {
@@ -35,6 +43,7 @@ func readRecording(t *testing.T, path string) recording {
 		}
 		_, _ = fmt.Sscanf(line, "# ways: %d", &r.ways)
 		r.shuffled = r.shuffled || line == "# shuffled"
+		r.weak = r.weak || line == "# weak"
 		event, ok, err := ParseTraceLine(line)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -58,10 +67,17 @@ func TestRecordedReaders(t *testing.T) {
 		t.Fatalf("%d recordings: %v", len(paths), err)
 	}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".tsv"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(path), ".tsv")
+		t.Run(name, func(t *testing.T) {
 			r := readRecording(t, path)
 			s := r.replay(t)
 			t.Logf("%d opens on %d ways: %d predicted; %d names predicted, %d in vain", s.opens, r.ways, s.foreseen, s.predicted, s.wasted)
+			if r.weak {
+				if known, ok := weakReaders[name]; !ok || s.foreseen < known.foreseen || s.wasted > known.wasted {
+					t.Errorf("%d opens predicted and %d names in vain, %+v were known", s.foreseen, s.wasted, known)
+				}
+				return
+			}
 			sure := s.opens - 3*r.ways
 			if r.shuffled {
 				// The predictor must see that there is no order, and be silent.
