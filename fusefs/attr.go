@@ -3,6 +3,7 @@ package fusefs
 import (
 	"errors"
 	"path"
+	"strconv"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -21,14 +22,16 @@ func (fs *fileSystem) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name
 	if err != nil {
 		return status(err)
 	}
-	attr, err := fs.lookupAttr(parent, name, file)
+	attr, err := fs.lookupAttr(fs.asker(cancel, header), parent, name, file)
 	if errors.Is(err, unix.ENOENT) {
 		out.NodeId = 0
 		out.SetEntryTimeout(fs.options.Engine.Validity)
 		return fuse.OK
 	}
 	if err != nil {
-		fs.engine.CountSourceError()
+		if err != unix.EINTR {
+			fs.engine.CountSourceError()
+		}
 		return status(err)
 	}
 	fs.answerEntry(parent, name, attr, out)
@@ -37,15 +40,28 @@ func (fs *fileSystem) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name
 
 // lookupAttr asks past everything remembered while the file is being written
 // through the mount: its size grows without this process seeing it.
-func (fs *fileSystem) lookupAttr(parent *node, name, file string) (cache.Attr, error) {
+func (fs *fileSystem) lookupAttr(a asker, parent *node, name, file string) (cache.Attr, error) {
 	fs.mu.Lock()
 	n := fs.names[nameKey{parent, name}]
 	unsettled := n != nil && (fs.writing(n.key.dev, n.key.ino) || n.told.Known.IsZero())
 	fs.mu.Unlock()
-	if unsettled {
-		return fs.engine.Stat(file)
+	if !unsettled {
+		return fs.attr(a, file)
 	}
-	return fs.engine.Attr(file)
+	return fs.stat(a, file)
+}
+
+// attr answers with attributes that the source gave at most the validity ago.
+func (fs *fileSystem) attr(a asker, file string) (cache.Attr, error) {
+	if attr, ok := fs.engine.Known(file); ok {
+		return attr, nil
+	}
+	return fs.stat(a, file)
+}
+
+// stat asks the source for the attributes of a file now.
+func (fs *fileSystem) stat(a asker, file string) (cache.Attr, error) {
+	return ask(a, func(<-chan struct{}) (cache.Attr, error) { return fs.engine.Stat(file) }, nil)
 }
 
 func (fs *fileSystem) answerEntry(parent *node, name string, attr cache.Attr, out *fuse.EntryOut) {
@@ -72,7 +88,7 @@ func (fs *fileSystem) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out
 	if code, ok := fs.controlAttr(input.NodeId, out); ok {
 		return code
 	}
-	attr, err := fs.nodeAttr(input.NodeId)
+	attr, err := fs.nodeAttr(fs.asker(cancel, &input.InHeader), input.NodeId)
 	if err != nil {
 		return status(err)
 	}
@@ -81,14 +97,14 @@ func (fs *fileSystem) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out
 	return fuse.OK
 }
 
-func (fs *fileSystem) nodeAttr(id uint64) (cache.Attr, error) {
+func (fs *fileSystem) nodeAttr(a asker, id uint64) (cache.Attr, error) {
 	fs.mu.Lock()
 	n := fs.nodes[id]
 	if n == nil {
 		fs.mu.Unlock()
 		return cache.Attr{}, unix.ESTALE
 	}
-	file, key := n.path(), n.key
+	file, key, unnamed := n.path(), n.key, n.unnamed
 	leased, isLeased := n.leasedAttrLocked()
 	if n.mode == modeMemory {
 		// One size for one generation of a frame: what is read is what is told.
@@ -103,10 +119,12 @@ func (fs *fileSystem) nodeAttr(id uint64) (cache.Attr, error) {
 	var err error
 	switch {
 	case fd >= 0:
-		defer unix.Close(fd)
-		attr, err = prefetch.StatFd(fd)
+		attr, err = fs.statFd(a, fd)
 	default:
-		attr, err = fs.engine.Attr(file)
+		err = unix.ESTALE
+		if !unnamed {
+			attr, err = fs.attr(a, file)
+		}
 		if err == nil && id != rootID && (inodeKey{attr.Dev, attr.Ino}) != key {
 			err = unix.ESTALE
 		}
@@ -121,6 +139,14 @@ func (fs *fileSystem) nodeAttr(id uint64) (cache.Attr, error) {
 	n.told = attr
 	fs.mu.Unlock()
 	return attr, nil
+}
+
+// statFd asks the source for the attributes of an open file and closes it.
+func (fs *fileSystem) statFd(a asker, fd int) (cache.Attr, error) {
+	return ask(a, func(<-chan struct{}) (cache.Attr, error) {
+		defer fs.source.Release(fd)
+		return prefetch.StatFd(fd)
+	}, nil)
 }
 
 // leasedAttrLocked returns the attributes of a frame that some handle of the
@@ -153,6 +179,26 @@ func (fs *fileSystem) dupSourceLocked(n *node) int {
 	return -1
 }
 
+// Access answers access(2) and chdir(2) as the source does.
+func (fs *fileSystem) Access(cancel <-chan struct{}, input *fuse.AccessIn) fuse.Status {
+	if isControl(input.NodeId) {
+		return fuse.OK // the kernel has seen to it that it is the owner, or root
+	}
+	n, _, err := fs.pathOf(input.NodeId)
+	if err != nil {
+		return status(err)
+	}
+	mask := input.Mask
+	return status(fs.asker(cancel, &input.InHeader).do(func() error {
+		fd, err := fs.reach(n)
+		if err != nil {
+			return err
+		}
+		defer fs.source.Release(fd)
+		return unix.Faccessat2(fd, "", mask, unix.AT_EMPTY_PATH|unix.AT_EACCESS)
+	}))
+}
+
 // SetAttr changes mode, owner, size and times, in the order of chmod(2),
 // chown(2), truncate(2), utimensat(2).
 func (fs *fileSystem) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
@@ -163,11 +209,25 @@ func (fs *fileSystem) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out
 	if err != nil {
 		return status(err)
 	}
-	if err := fs.setAttr(n, file, input); err != nil {
-		return status(err)
-	}
-	fs.changed(n, file)
-	attr, err := fs.nodeAttrAfterChange(input.NodeId, file)
+	change := *input
+	attr, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) (cache.Attr, error) {
+		fd, err := fs.reach(n)
+		if err != nil {
+			return cache.Attr{}, err
+		}
+		defer fs.source.Release(fd)
+		if err := fs.setAttr(fd, &change); err != nil {
+			return cache.Attr{}, err
+		}
+		fs.changed(n, file)
+		attr, err := prefetch.StatFd(fd)
+		if err == nil {
+			fs.mu.Lock()
+			n.told = attr
+			fs.mu.Unlock()
+		}
+		return attr, err
+	}, nil)
 	if err != nil {
 		return status(err)
 	}
@@ -176,38 +236,45 @@ func (fs *fileSystem) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out
 	return fuse.OK
 }
 
-func (fs *fileSystem) nodeAttrAfterChange(id uint64, file string) (cache.Attr, error) {
+// reach returns a descriptor of a node's file, perhaps of the O_PATH kind: that
+// of an open handle, since the file may have no name any more, else one opened
+// by its name and made sure to be the same file. So nothing is ever done to a
+// file that has taken the name since.
+func (fs *fileSystem) reach(n *node) (int, error) {
 	fs.mu.Lock()
-	n := fs.nodes[id]
-	fd := -1
-	if n != nil {
-		fd = fs.dupSourceLocked(n)
-	}
+	fd, file, key, unnamed := fs.dupSourceLocked(n), n.path(), n.key, n.unnamed
 	fs.mu.Unlock()
-	var attr cache.Attr
-	var err error
 	if fd >= 0 {
-		defer unix.Close(fd)
-		attr, err = prefetch.StatFd(fd)
-	} else {
-		attr, err = fs.engine.Stat(file)
+		return fd, nil
 	}
-	if err == nil && n != nil {
-		fs.mu.Lock()
-		n.told = attr
-		fs.mu.Unlock()
+	if unnamed {
+		return -1, unix.ESTALE
 	}
-	return attr, err
+	fd, err := fs.source.Open(file, unix.O_PATH, 0)
+	if err == unix.ENOENT {
+		return -1, unix.ESTALE // the kernel looks the name up again
+	}
+	if err != nil || n.parent == nil {
+		return fd, err
+	}
+	attr, err := prefetch.StatFd(fd)
+	if err == nil && (inodeKey{attr.Dev, attr.Ino}) != key {
+		err = unix.ESTALE
+	}
+	if err != nil {
+		fs.source.Release(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
-func (fs *fileSystem) setAttr(n *node, file string, input *fuse.SetAttrIn) error {
-	directory, base, err := fs.at(file)
-	if err != nil {
-		return err
-	}
-	defer directory.Close()
+// procPath leads to the very file that a descriptor is of, for calls that take
+// no descriptor or none of the O_PATH kind.
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+func (fs *fileSystem) setAttr(fd int, input *fuse.SetAttrIn) error {
 	if mode, ok := input.GetMode(); ok {
-		if err := unix.Fchmodat(directory.Fd(), base, mode, 0); err != nil {
+		if err := unix.Chmod(procPath(fd), mode); err != nil {
 			return err
 		}
 	}
@@ -221,12 +288,12 @@ func (fs *fileSystem) setAttr(n *node, file string, input *fuse.SetAttrIn) error
 		if setGID {
 			group = int(gid)
 		}
-		if err := unix.Fchownat(directory.Fd(), base, owner, group, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		if err := unix.Fchownat(fd, "", owner, group, unix.AT_EMPTY_PATH); err != nil {
 			return err
 		}
 	}
 	if size, ok := input.GetSize(); ok {
-		if err := fs.truncate(file, input, int64(size)); err != nil {
+		if err := fs.truncate(fd, input, int64(size)); err != nil {
 			return err
 		}
 	}
@@ -235,7 +302,7 @@ func (fs *fileSystem) setAttr(n *node, file string, input *fuse.SetAttrIn) error
 			timeFor(input, fuse.FATTR_ATIME, fuse.FATTR_ATIME_NOW, input.Atime, input.Atimensec),
 			timeFor(input, fuse.FATTR_MTIME, fuse.FATTR_MTIME_NOW, input.Mtime, input.Mtimensec),
 		}
-		return unix.UtimesNanoAt(directory.Fd(), base, times, unix.AT_SYMLINK_NOFOLLOW)
+		return unix.UtimesNanoAt(unix.AT_FDCWD, procPath(fd), times, 0)
 	}
 	return nil
 }
@@ -250,18 +317,15 @@ func timeFor(input *fuse.SetAttrIn, set, now uint32, seconds uint64, nanoseconds
 	return unix.Timespec{Sec: int64(seconds), Nsec: int64(nanoseconds)}
 }
 
-func (fs *fileSystem) truncate(file string, input *fuse.SetAttrIn, size int64) error {
+// truncate goes by the handle where there is one that writes: its file may be
+// open for writing to somebody whom the name would refuse.
+func (fs *fileSystem) truncate(fd int, input *fuse.SetAttrIn, size int64) error {
 	if id, ok := input.GetFh(); ok {
 		if h, _ := fs.handleOf(id).(*handle); h != nil && h.writer && fs.ownFd(h) >= 0 {
 			return unix.Ftruncate(fs.ownFd(h), size)
 		}
 	}
-	fd, err := fs.source.Open(file, unix.O_WRONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Ftruncate(fd, size)
+	return unix.Truncate(procPath(fd), size)
 }
 
 // at opens the directory of a file, for the *at system calls.
@@ -295,13 +359,16 @@ func (fs *fileSystem) changed(n *node, file string) {
 
 // StatFs answers with the source's.
 func (fs *fileSystem) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
-	directory, err := fs.source.Directory("")
+	s, err := ask(fs.asker(cancel, header), func(<-chan struct{}) (s unix.Statfs_t, err error) {
+		directory, err := fs.source.Directory("")
+		if err != nil {
+			return s, err
+		}
+		defer directory.Close()
+		err = unix.Fstatfs(directory.Fd(), &s)
+		return s, err
+	}, nil)
 	if err != nil {
-		return status(err)
-	}
-	defer directory.Close()
-	var s unix.Statfs_t
-	if err := unix.Fstatfs(directory.Fd(), &s); err != nil {
 		return status(err)
 	}
 	out.Blocks, out.Bfree, out.Bavail = s.Blocks, s.Bfree, s.Bavail

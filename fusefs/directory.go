@@ -10,9 +10,8 @@ import (
 // directoryHandle is an open directory: entries are passed on as the source
 // gives them, with its own offsets, so that a seek works as it does there.
 type directoryHandle struct {
-	fd int
-
-	mu      sync.Mutex
+	mu      sync.Mutex // held while the source is asked
+	fd      int
 	pending []byte // getdents answer not passed on yet
 	next    uint64 // offset of the first pending entry
 	buffer  []byte
@@ -28,7 +27,9 @@ func (fs *fileSystem) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *f
 	if err != nil {
 		return status(err)
 	}
-	fd, err := fs.source.Open(file, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) (int, error) {
+		return fs.source.Open(file, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	}, fs.source.Release)
 	if err != nil {
 		return status(err)
 	}
@@ -42,55 +43,77 @@ func (fs *fileSystem) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *f
 	case *controlHandle:
 		return readControlDir(input.Offset, out)
 	case *directoryHandle:
-		return status(h.read(input.Offset, out))
+		offset, room := input.Offset, int(input.Size)
+		entries, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) ([]fuse.DirEntry, error) {
+			return h.read(offset, room)
+		}, nil)
+		for _, entry := range entries {
+			if !out.AddDirEntry(entry) {
+				break // asked for again, by its offset
+			}
+		}
+		return status(err)
 	}
 	return fuse.Status(unix.EBADF)
 }
 
-func (h *directoryHandle) read(offset uint64, out *fuse.DirEntryList) error {
+// read returns entries from offset on, as many as fit into an answer of the
+// given size, at least one unless the directory ends.
+func (h *directoryHandle) read(offset uint64, room int) ([]fuse.DirEntry, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if offset != h.next {
 		if _, err := unix.Seek(h.fd, int64(offset), unix.SEEK_SET); err != nil {
-			return err
+			return nil, err
 		}
 		h.pending, h.next = nil, offset
 	}
-	for added := 0; ; {
-		if len(h.pending) == 0 {
-			if added > 0 {
-				return nil // what there is; the kernel asks again
-			}
-			n, err := unix.Getdents(h.fd, h.buffer)
-			if err == unix.EINTR {
-				continue
-			}
-			if err != nil || n == 0 {
-				return err
-			}
-			h.pending = h.buffer[:n]
+	for len(h.pending) == 0 {
+		n, err := unix.Getdents(h.fd, h.buffer)
+		if err == unix.EINTR {
+			continue
 		}
+		if err != nil || n == 0 {
+			return nil, err
+		}
+		h.pending = h.buffer[:n]
+	}
+	var entries []fuse.DirEntry
+	for len(h.pending) > 0 {
 		var entry fuse.DirEntry
 		length := entry.Parse(h.pending)
-		if !out.AddDirEntry(entry) {
-			return nil
+		// fuse_dirent: 24 bytes and the name, in multiples of 8.
+		room -= (24 + len(entry.Name) + 7) &^ 7
+		if room < 0 {
+			break
 		}
-		added++
+		entries = append(entries, entry)
 		h.pending, h.next = h.pending[length:], entry.Off
 	}
+	return entries, nil
 }
 
 // ReleaseDir closes a directory.
 func (fs *fileSystem) ReleaseDir(input *fuse.ReleaseIn) {
 	if h, ok := fs.takeHandle(input.Fh).(*directoryHandle); ok {
-		unix.Close(h.fd)
+		fs.source.Later(func() {
+			h.mu.Lock() // a call whose caller was killed may still use it
+			defer h.mu.Unlock()
+			unix.Close(h.fd)
+			h.fd, h.pending, h.next = -1, nil, 0
+		})
 	}
 }
 
 // FsyncDir stores a directory at the source.
 func (fs *fileSystem) FsyncDir(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
-	if h, ok := fs.handleOf(input.Fh).(*directoryHandle); ok {
-		return status(unix.Fsync(h.fd))
+	h, ok := fs.handleOf(input.Fh).(*directoryHandle)
+	if !ok {
+		return fuse.OK
 	}
-	return fuse.OK
+	return status(fs.asker(cancel, &input.InHeader).do(func() error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return unix.Fsync(h.fd)
+	}))
 }

@@ -34,6 +34,9 @@ type fileSystem struct {
 	opens       openCounters
 	record      *record // nil: opens are not written down
 	started     time.Time
+	turns       chan struct{} // one for each call that requests may have under way on the source
+	aborted     chan struct{} // closed when nobody waits for replies any more
+	abort       sync.Once
 
 	mu         sync.Mutex
 	root       *node
@@ -66,6 +69,8 @@ func newFileSystem(options Options, engine *prefetch.Engine, source *prefetch.So
 		log:           options.Engine.Log,
 		readers:       newReaderTable(),
 		started:       time.Now(),
+		turns:         newTurns(),
+		aborted:       make(chan struct{}),
 		nodes:         make(map[uint64]*node),
 		current:       make(map[inodeKey]*node),
 		names:         make(map[nameKey]*node),

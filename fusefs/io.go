@@ -1,6 +1,8 @@
 package fusefs
 
 import (
+	"sync"
+
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
@@ -19,6 +21,25 @@ func (r *frameBytes) Slices() ([][]byte, fuse.Status)      { return r.bytes[:], 
 func (r *frameBytes) Bytes(_ []byte) ([]byte, fuse.Status) { return r.bytes[0], fuse.OK }
 func (r *frameBytes) Size() int                            { return len(r.bytes[0]) }
 func (r *frameBytes) Done()                                { r.frame.Release() }
+
+// requestSize is the most that one READ or WRITE carries, in bytes (MaxWrite).
+const requestSize = 1 << 20
+
+// buffers hold what calls on the source read or write: the memory of the request
+// itself serves the next one once a killed caller has given up.
+var buffers = sync.Pool{New: func() any { return new([requestSize]byte) }}
+
+// readBytes is a reply from a buffer, which is used again once the kernel has
+// copied it.
+type readBytes struct {
+	buffer *[requestSize]byte
+	bytes  [1][]byte
+}
+
+func (r *readBytes) Slices() ([][]byte, fuse.Status)      { return r.bytes[:], fuse.OK }
+func (r *readBytes) Bytes(_ []byte) ([]byte, fuse.Status) { return r.bytes[0], fuse.OK }
+func (r *readBytes) Size() int                            { return len(r.bytes[0]) }
+func (r *readBytes) Done()                                { buffers.Put(r.buffer) }
 
 // Read answers what the kernel does not read by itself: frames on their way,
 // and everything where there is no passthrough.
@@ -46,10 +67,6 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 			return fuse.ReadResultData(nil), fuse.OK
 		case err == nil:
 			fs.opens.bytesRead.Add(int64(len(bytes)))
-			if len(bytes) == 0 {
-				// go-fuse does not call Done of an empty result.
-				return fuse.ReadResultData(nil), fuse.OK
-			}
 			return &frameBytes{frame: h.lease.Frame.Acquire(), bytes: [1][]byte{bytes}}, fuse.OK
 		case err == cache.ErrInterrupted:
 			return nil, fuse.EINTR
@@ -57,18 +74,38 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 		// The fetch failed: that is no error of the application's. The source
 		// says what there is to say.
 	}
-	fd, err := fs.sourceFd(h)
+	return fs.readSource(fs.asker(cancel, &input.InHeader), input.Fh, int64(input.Offset), len(buf))
+}
+
+// readSource reads from the source's file.
+func (fs *fileSystem) readSource(a asker, id uint64, offset int64, size int) (fuse.ReadResult, fuse.Status) {
+	read, err := askHandle(a, id, func(h *handle) (*readBytes, error) {
+		fd, err := fs.sourceFd(h)
+		if err != nil {
+			return nil, err
+		}
+		r := &readBytes{buffer: buffers.Get().(*[requestSize]byte)}
+		n, err := preadFull(fd, r.buffer[:min(size, requestSize)], offset)
+		fs.engine.CountSourceRead(int64(n))
+		if err != nil {
+			fs.engine.CountSourceError()
+			r.Done()
+			return nil, err
+		}
+		r.bytes[0] = r.buffer[:n]
+		return r, nil
+	}, (*readBytes).Done)
 	if err != nil {
 		return nil, status(err)
 	}
-	n, err := preadFull(fd, buf, int64(input.Offset))
-	fs.engine.CountSourceRead(int64(n))
-	if err != nil {
-		fs.engine.CountSourceError()
-		return nil, status(err)
+	n := len(read.bytes[0])
+	if n == 0 {
+		// go-fuse does not call Done of an empty result.
+		read.Done()
+		return fuse.ReadResultData(nil), fuse.OK
 	}
 	fs.opens.bytesRead.Add(int64(n))
-	return fuse.ReadResultData(buf[:n]), fuse.OK
+	return read, fuse.OK
 }
 
 // preadFull reads until buf is full or the file ends: a short read in the
@@ -123,27 +160,59 @@ func (fs *fileSystem) sourceFd(h *handle) (int, error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if h.fd >= 0 {
-		unix.Close(a.fd)
+		fs.source.Release(a.fd)
 	} else {
 		h.fd = a.fd
 	}
 	return h.fd, nil
 }
 
+// askHandle is ask for a call on an open file, which stays open for it.
+func askHandle[T any](a asker, id uint64, call func(h *handle) (T, error), dropped func(T)) (T, error) {
+	return ask(a, func(<-chan struct{}) (none T, err error) {
+		h := a.fs.hold(id)
+		if h == nil {
+			return none, unix.EBADF
+		}
+		defer a.fs.letGo(h)
+		return call(h)
+	}, dropped)
+}
+
+// doOwn is askHandle for a call on the descriptor that the handle itself has of
+// the source's file, as every writer does; without one it returns otherwise.
+func (a asker) doOwn(id uint64, otherwise error, call func(fd int) error) error {
+	_, err := askHandle(a, id, func(h *handle) (none struct{}, err error) {
+		if fd := a.fs.ownFd(h); fd >= 0 {
+			return none, call(fd)
+		}
+		return none, otherwise
+	}, nil)
+	return err
+}
+
 // Write answers what the kernel does not write by itself.
 func (fs *fileSystem) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	open := fs.handleOf(input.Fh)
-	if hints, ok := open.(*hintsHandle); ok {
+	if hints, ok := fs.handleOf(input.Fh).(*hintsHandle); ok {
 		return fs.writeHints(hints, data)
 	}
-	h, _ := open.(*handle)
-	fd := fs.ownFd(h)
-	if fd < 0 {
-		return 0, fuse.Status(unix.EBADF)
-	}
-	written := 0
-	for written < len(data) {
-		n, err := unix.Pwrite(fd, data[written:], int64(input.Offset)+int64(written))
+	buffer := buffers.Get().(*[requestSize]byte)
+	bytes, offset := buffer[:copy(buffer[:], data)], int64(input.Offset)
+	written, err := askHandle(fs.asker(cancel, &input.InHeader), input.Fh, func(h *handle) (int, error) {
+		defer buffers.Put(buffer)
+		if fd := fs.ownFd(h); fd >= 0 {
+			return pwriteFull(fd, bytes, offset)
+		}
+		return 0, unix.EBADF
+	}, nil)
+	return uint32(written), status(err)
+}
+
+// pwriteFull reports an error only if nothing was written before it: the next
+// write meets it again.
+func pwriteFull(fd int, bytes []byte, offset int64) (written int, err error) {
+	for written < len(bytes) {
+		n, err := unix.Pwrite(fd, bytes[written:], offset+int64(written))
 		if err == unix.EINTR {
 			continue
 		}
@@ -151,11 +220,11 @@ func (fs *fileSystem) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []
 			if written > 0 {
 				break
 			}
-			return 0, status(err)
+			return 0, err
 		}
 		written += n
 	}
-	return uint32(written), fuse.OK
+	return written, nil
 }
 
 // Flush reports at close(2) what the source could not store: closing a
@@ -165,39 +234,36 @@ func (fs *fileSystem) Flush(cancel <-chan struct{}, input *fuse.FlushIn) fuse.St
 	if hints, ok := open.(*hintsHandle); ok {
 		return fs.flushHints(hints)
 	}
-	h, _ := open.(*handle)
-	fd := fs.ownFd(h)
-	if fd < 0 || !h.writer {
+	if h, _ := open.(*handle); h == nil || !h.writer {
 		return fuse.OK
 	}
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return status(err)
-	}
-	return status(unix.Close(dup))
+	return status(fs.asker(cancel, &input.InHeader).doOwn(input.Fh, nil, func(fd int) error {
+		dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		return unix.Close(dup)
+	}))
 }
 
-// Fsync stores a file at the source.
+// Fsync stores a file at the source; one that is read from memory has nothing to
+// store.
 func (fs *fileSystem) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
-	h, _ := fs.handleOf(input.Fh).(*handle)
-	fd := fs.ownFd(h)
-	if fd < 0 {
-		return fuse.OK // read from memory: nothing to store
-	}
-	if input.FsyncFlags&1 != 0 { // FUSE_FSYNC_FDATASYNC
-		return status(unix.Fdatasync(fd))
-	}
-	return status(unix.Fsync(fd))
+	dataOnly := input.FsyncFlags&1 != 0 // FUSE_FSYNC_FDATASYNC
+	return status(fs.asker(cancel, &input.InHeader).doOwn(input.Fh, nil, func(fd int) error {
+		if dataOnly {
+			return unix.Fdatasync(fd)
+		}
+		return unix.Fsync(fd)
+	}))
 }
 
 // Fallocate reserves or punches space at the source.
 func (fs *fileSystem) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse.Status {
-	h, _ := fs.handleOf(input.Fh).(*handle)
-	fd := fs.ownFd(h)
-	if fd < 0 {
-		return fuse.Status(unix.EBADF)
-	}
-	return status(unix.Fallocate(fd, input.Mode, int64(input.Offset), int64(input.Length)))
+	mode, offset, length := input.Mode, int64(input.Offset), int64(input.Length)
+	return status(fs.asker(cancel, &input.InHeader).doOwn(input.Fh, unix.EBADF, func(fd int) error {
+		return unix.Fallocate(fd, mode, offset, length)
+	}))
 }
 
 // Lseek finds data and holes. A frame in memory has none to tell of: it is data
@@ -218,29 +284,34 @@ func (fs *fileSystem) Lseek(cancel <-chan struct{}, input *fuse.LseekIn, out *fu
 		}
 		return fuse.OK
 	}
-	fd, err := fs.sourceFd(h)
-	if err != nil {
-		return status(err)
-	}
-	offset, err := unix.Seek(fd, int64(input.Offset), int(input.Whence))
+	from, whence := int64(input.Offset), int(input.Whence)
+	offset, err := askHandle(fs.asker(cancel, &input.InHeader), input.Fh, func(h *handle) (int64, error) {
+		fd, err := fs.sourceFd(h)
+		if err != nil {
+			return 0, err
+		}
+		return unix.Seek(fd, from, whence)
+	}, nil)
 	out.Offset = uint64(offset)
 	return status(err)
 }
 
 // CopyFileRange lets the source's server copy by itself where it can.
 func (fs *fileSystem) CopyFileRange(cancel <-chan struct{}, input *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
-	from, _ := fs.handleOf(input.FhIn).(*handle)
-	to, _ := fs.handleOf(input.FhOut).(*handle)
-	target := fs.ownFd(to)
-	if from == nil || target < 0 {
-		return 0, fuse.Status(unix.EBADF)
-	}
-	fd, err := fs.sourceFd(from)
-	if err != nil {
-		return 0, status(err)
-	}
-	in, out := int64(input.OffIn), int64(input.OffOut)
-	length := min(input.Len, 1<<30) // the reply's count has 32 bits
-	n, err := unix.CopyFileRange(fd, &in, target, &out, int(length), int(input.Flags))
-	return uint32(max(n, 0)), status(err)
+	source, in := input.FhIn, int64(input.OffIn)
+	out, flags := int64(input.OffOut), int(input.Flags)
+	length := int(min(input.Len, 1<<30)) // the reply's count has 32 bits
+	copied, err := askHandle(fs.asker(cancel, &input.InHeader), input.FhOut, func(to *handle) (int, error) {
+		from := fs.hold(source)
+		if from == nil {
+			return 0, unix.EBADF
+		}
+		defer fs.letGo(from)
+		fd, err := fs.sourceFd(from)
+		if err != nil {
+			return 0, err
+		}
+		return unix.CopyFileRange(fd, &in, fs.ownFd(to), &out, length, flags)
+	}, nil)
+	return uint32(max(copied, 0)), status(err)
 }

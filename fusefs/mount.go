@@ -71,7 +71,7 @@ func New(options Options) (*Mount, error) {
 	}
 	engine, err := prefetch.NewEngine(source, options.Engine)
 	if err != nil {
-		source.Close()
+		source.Close(0)
 		return nil, err
 	}
 	m := &Mount{fs: newFileSystem(options, engine, source), engine: engine, source: source, served: make(chan struct{})}
@@ -85,7 +85,7 @@ func New(options Options) (*Mount, error) {
 	if err != nil {
 		m.fs.record.close()
 		engine.Shutdown(0)
-		source.Close()
+		source.Close(0)
 		return nil, err
 	}
 	return m, nil
@@ -95,7 +95,6 @@ func (m *Mount) mount() error {
 	o := m.fs.options
 	fuseOptions := &fuse.MountOptions{
 		AllowOther:    o.AllowOther,
-		Options:       []string{"default_permissions"},
 		FsName:        o.Source,
 		Name:          "reelahead",
 		MaxWrite:      1 << 20,
@@ -110,6 +109,9 @@ func (m *Mount) mount() error {
 		DirectMountFlags:   unix.MS_NOSUID | unix.MS_NODEV,
 		ExtraCapabilities:  fuse.CAP_DIRECT_IO_ALLOW_MMAP,
 		Logger:             log.New(logWriter{m.fs}, "", 0),
+	}
+	if o.AllowOther {
+		fuseOptions.Options = append(fuseOptions.Options, "default_permissions")
 	}
 	if o.ReadOnly {
 		fuseOptions.DirectMountFlags |= unix.MS_RDONLY
@@ -203,6 +205,7 @@ func (m *Mount) Unmount(patience time.Duration) error {
 // process has the same effect.
 func (m *Mount) Abort() bool {
 	aborted := m.abortConnection()
+	m.fs.abort.Do(func() { close(m.fs.aborted) })
 	_ = unmountPath(m.fs.options.Mountpoint, unix.MNT_DETACH)
 	// Replies that wait for the source are ended too.
 	_ = m.engine.Shutdown(0)
@@ -244,7 +247,9 @@ func (m *Mount) Close() error {
 	m.fs.releaseAll()
 	m.fs.record.close()
 	err := m.engine.Shutdown(shutdownPatience)
-	m.source.Close()
+	if !m.source.Close(shutdownPatience) && err == nil {
+		err = fmt.Errorf("the source has not closed all files within %s", shutdownPatience)
+	}
 	return err
 }
 

@@ -1,37 +1,39 @@
 package fusefs
 
 import (
-	"strconv"
+	"bytes"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"reelahead/cache"
-	"reelahead/prefetch"
 )
 
 // makeEntry runs a system call that makes a name in a directory, gives the
 // result to the caller and answers with its attributes.
-func (fs *fileSystem) makeEntry(header *fuse.InHeader, name string, out *fuse.EntryOut, make func(directory int, base string) error) fuse.Status {
+func (fs *fileSystem) makeEntry(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut, make func(directory int, base string) error) fuse.Status {
 	parent, file, err := fs.childPath(header.NodeId, name)
 	if err != nil {
 		return status(err)
 	}
-	directory, base, err := fs.at(file)
-	if err != nil {
-		return status(err)
-	}
-	defer directory.Close()
-	if err := make(directory.Fd(), base); err != nil {
-		return status(err)
-	}
-	if err := fs.giveTo(header, parent, func(uid, gid int) error {
-		return unix.Fchownat(directory.Fd(), base, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
-	}); err != nil {
-		return status(err)
-	}
-	fs.engine.Changed(file, 0, 0)
-	attr, err := fs.engine.Stat(file)
+	owner := *header
+	attr, err := ask(fs.asker(cancel, header), func(<-chan struct{}) (attr cache.Attr, err error) {
+		directory, base, err := fs.at(file)
+		if err != nil {
+			return attr, err
+		}
+		defer directory.Close()
+		if err := make(directory.Fd(), base); err != nil {
+			return attr, err
+		}
+		if err := fs.giveTo(&owner, parent, func(uid, gid int) error {
+			return unix.Fchownat(directory.Fd(), base, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+		}); err != nil {
+			return attr, err
+		}
+		fs.engine.Changed(file, 0, 0)
+		return fs.engine.Stat(file)
+	}, func(cache.Attr) { fs.lookAgain(parent, name) })
 	if err != nil {
 		return status(err)
 	}
@@ -39,47 +41,56 @@ func (fs *fileSystem) makeEntry(header *fuse.InHeader, name string, out *fuse.En
 	return fuse.OK
 }
 
+// lookAgain makes the kernel forget what it knows under a name that was changed
+// by a call whose caller was killed before it could be told.
+func (fs *fileSystem) lookAgain(parent *node, name string) {
+	_ = fs.server.EntryNotify(parent.id, name) // ENOENT: it knew nothing
+}
+
 // Mkdir makes a directory.
 func (fs *fileSystem) Mkdir(cancel <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	return fs.makeEntry(&input.InHeader, name, out, func(directory int, base string) error {
-		return unix.Mkdirat(directory, base, input.Mode&0o7777)
+	mode := input.Mode & 0o7777
+	return fs.makeEntry(cancel, &input.InHeader, name, out, func(directory int, base string) error {
+		return unix.Mkdirat(directory, base, mode)
 	})
 }
 
 // Mknod makes a file, FIFO, socket or device node.
 func (fs *fileSystem) Mknod(cancel <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
-	return fs.makeEntry(&input.InHeader, name, out, func(directory int, base string) error {
-		return unix.Mknodat(directory, base, input.Mode, int(input.Rdev))
+	mode, device := input.Mode, int(input.Rdev)
+	return fs.makeEntry(cancel, &input.InHeader, name, out, func(directory int, base string) error {
+		return unix.Mknodat(directory, base, mode, device)
 	})
 }
 
 // Symlink makes a symbolic link.
 func (fs *fileSystem) Symlink(cancel <-chan struct{}, header *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
-	return fs.makeEntry(header, name, out, func(directory int, base string) error {
+	return fs.makeEntry(cancel, header, name, out, func(directory int, base string) error {
 		return unix.Symlinkat(target, directory, base)
 	})
 }
 
 // Readlink reads a symbolic link.
 func (fs *fileSystem) Readlink(cancel <-chan struct{}, header *fuse.InHeader) ([]byte, fuse.Status) {
-	_, file, err := fs.pathOf(header.NodeId)
+	n, _, err := fs.pathOf(header.NodeId)
 	if err != nil {
 		return nil, status(err)
 	}
-	directory, base, err := fs.at(file)
-	if err != nil {
-		return nil, status(err)
-	}
-	defer directory.Close()
-	target := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(directory.Fd(), base, target)
-	if err != nil {
-		return nil, status(err)
-	}
-	return target[:n], fuse.OK
+	target, err := ask(fs.asker(cancel, header), func(<-chan struct{}) ([]byte, error) {
+		link, err := fs.reach(n)
+		if err != nil {
+			return nil, err
+		}
+		defer fs.source.Release(link)
+		target := make([]byte, unix.PathMax)
+		length, err := unix.Readlinkat(link, "", target)
+		return target[:max(length, 0)], err
+	}, nil)
+	return target, status(err)
 }
 
-// Link gives a file another name.
+// Link gives a file another name, or its first one if it was made without
+// (O_TMPFILE).
 func (fs *fileSystem) Link(cancel <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
 	n, from, err := fs.pathOf(input.Oldnodeid)
 	if err != nil {
@@ -89,15 +100,24 @@ func (fs *fileSystem) Link(cancel <-chan struct{}, input *fuse.LinkIn, name stri
 	if err != nil {
 		return status(err)
 	}
-	err = fs.atBoth(from, to, func(fromDir int, fromBase string, toDir int, toBase string) error {
-		return unix.Linkat(fromDir, fromBase, toDir, toBase, 0)
-	})
-	if err != nil {
-		return status(err)
-	}
-	fs.changed(n, from) // nlink and ctime are others now
-	fs.engine.Changed(to, 0, 0)
-	attr, err := fs.engine.Stat(to)
+	attr, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) (attr cache.Attr, err error) {
+		fd, err := fs.reach(n)
+		if err != nil {
+			return attr, err
+		}
+		defer fs.source.Release(fd)
+		directory, base, err := fs.at(to)
+		if err != nil {
+			return attr, err
+		}
+		defer directory.Close()
+		if err := unix.Linkat(unix.AT_FDCWD, procPath(fd), directory.Fd(), base, unix.AT_SYMLINK_FOLLOW); err != nil {
+			return attr, err
+		}
+		fs.changed(n, from) // nlink and ctime are others now
+		fs.engine.Changed(to, 0, 0)
+		return fs.engine.Stat(to)
+	}, func(cache.Attr) { fs.lookAgain(parent, name) })
 	if err != nil {
 		return status(err)
 	}
@@ -121,40 +141,54 @@ func (fs *fileSystem) atBoth(from, to string, call func(fromDir int, fromBase st
 
 // Unlink removes a file's name.
 func (fs *fileSystem) Unlink(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
-	return fs.remove(header, name, 0)
+	return fs.remove(cancel, header, name, 0)
 }
 
 // Rmdir removes an empty directory.
 func (fs *fileSystem) Rmdir(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
-	return fs.remove(header, name, unix.AT_REMOVEDIR)
+	return fs.remove(cancel, header, name, unix.AT_REMOVEDIR)
 }
 
-func (fs *fileSystem) remove(header *fuse.InHeader, name string, flags int) fuse.Status {
+func (fs *fileSystem) remove(cancel <-chan struct{}, header *fuse.InHeader, name string, flags int) fuse.Status {
 	parent, file, err := fs.childPath(header.NodeId, name)
 	if err != nil {
 		return status(err)
 	}
-	directory, base, err := fs.at(file)
-	if err != nil {
-		return status(err)
-	}
-	defer directory.Close()
-	if err := unix.Unlinkat(directory.Fd(), base, flags); err != nil {
-		return status(err)
-	}
+	_, err = ask(fs.asker(cancel, header), func(<-chan struct{}) (none struct{}, err error) {
+		directory, base, err := fs.at(file)
+		if err != nil {
+			return none, err
+		}
+		defer directory.Close()
+		if err := unix.Unlinkat(directory.Fd(), base, flags); err != nil {
+			return none, err
+		}
+		fs.removed(parent, name, file, flags&unix.AT_REMOVEDIR != 0)
+		return none, nil
+	}, func(struct{}) { fs.lookAgain(parent, name) })
+	return status(err)
+}
+
+// removed forgets a name that the source has not any more.
+func (fs *fileSystem) removed(parent *node, name, file string, directory bool) {
 	fs.mu.Lock()
 	n := fs.names[nameKey{parent, name}]
 	if n != nil {
-		delete(fs.names, nameKey{parent, name})
-		if n.told.Nlink <= 1 && fs.current[n.key] == n {
-			// The inode number may be given to another file at once.
-			delete(fs.current, n.key)
-		}
-		n.told = cache.Attr{}
+		fs.unnameLocked(n)
 	}
 	fs.mu.Unlock()
-	fs.forget(file, n, flags&unix.AT_REMOVEDIR != 0)
-	return fuse.OK
+	fs.forget(file, n, directory)
+}
+
+// unnameLocked records that a file has lost the name under which it was last
+// seen.
+func (fs *fileSystem) unnameLocked(n *node) {
+	fs.unplaceLocked(n)
+	if n.told.Nlink <= 1 && fs.current[n.key] == n {
+		// The inode number may be given to another file at once.
+		delete(fs.current, n.key)
+	}
+	n.unnamed, n.told = true, cache.Attr{}
 }
 
 // forget makes the engine forget a name that was removed or renamed.
@@ -180,34 +214,44 @@ func (fs *fileSystem) Rename(cancel <-chan struct{}, input *fuse.RenameIn, oldNa
 	if err != nil {
 		return status(err)
 	}
-	err = fs.atBoth(from, to, func(fromDir int, fromBase string, toDir int, toBase string) error {
-		return unix.Renameat2(fromDir, fromBase, toDir, toBase, uint(input.Flags))
+	flags := uint(input.Flags)
+	_, err = ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) (none struct{}, err error) {
+		err = fs.atBoth(from, to, func(fromDir int, fromBase string, toDir int, toBase string) error {
+			return unix.Renameat2(fromDir, fromBase, toDir, toBase, flags)
+		})
+		if err == nil {
+			fs.renamed(nameKey{oldParent, oldName}, nameKey{newParent, newName}, from, to, flags&unix.RENAME_EXCHANGE != 0)
+		}
+		return none, err
+	}, func(struct{}) {
+		fs.lookAgain(oldParent, oldName)
+		fs.lookAgain(newParent, newName)
 	})
-	if err != nil {
-		return status(err)
-	}
+	return status(err)
+}
 
+// renamed moves what is known along with the names.
+func (fs *fileSystem) renamed(source, target nameKey, from, to string, exchanged bool) {
 	fs.mu.Lock()
-	moved, other := fs.names[nameKey{oldParent, oldName}], fs.names[nameKey{newParent, newName}]
+	moved, other := fs.names[source], fs.names[target]
 	if moved != nil {
 		moved.told = cache.Attr{}
-		fs.placeLocked(moved, newParent, newName)
+		fs.placeLocked(moved, target.parent, target.name)
 	}
 	if other != nil && other != moved {
-		other.told = cache.Attr{}
-		if input.Flags&unix.RENAME_EXCHANGE != 0 {
-			other.parent, other.name = oldParent, oldName
-			fs.names[nameKey{oldParent, oldName}] = other
-		} else if fs.current[other.key] == other {
-			delete(fs.current, other.key)
+		if exchanged {
+			other.told = cache.Attr{}
+			other.parent, other.name = source.parent, source.name
+			fs.names[source] = other
+		} else {
+			fs.unnameLocked(other)
 		}
 	}
 	fs.mu.Unlock()
 	fs.forgetMoved(to, from, moved, other)
-	if input.Flags&unix.RENAME_EXCHANGE != 0 {
+	if exchanged {
 		fs.forgetMoved(from, to, other, moved)
 	}
-	return fuse.OK
 }
 
 // forgetMoved makes the engine forget what it knew under the name that a file
@@ -224,53 +268,70 @@ func (fs *fileSystem) forgetMoved(to, from string, moved, other *node) {
 
 // GetXAttr reads an extended attribute.
 func (fs *fileSystem) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
-	n, err := fs.withProcPath(header.NodeId, func(path string) (int, error) { return unix.Lgetxattr(path, name, dest) })
-	return uint32(max(n, 0)), status(err)
+	return fs.readXAttr(cancel, header, dest, func(path string, into []byte) (int, error) {
+		return unix.Getxattr(path, name, into)
+	})
 }
 
 // ListXAttr lists extended attributes.
 func (fs *fileSystem) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
-	n, err := fs.withProcPath(header.NodeId, func(path string) (int, error) { return unix.Llistxattr(path, dest) })
-	return uint32(max(n, 0)), status(err)
+	return fs.readXAttr(cancel, header, dest, unix.Listxattr)
+}
+
+func (fs *fileSystem) readXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte, read func(path string, into []byte) (int, error)) (uint32, fuse.Status) {
+	type value struct {
+		bytes  []byte
+		length int
+	}
+	id, room := header.NodeId, len(dest)
+	found, err := ask(fs.asker(cancel, header), func(<-chan struct{}) (v value, err error) {
+		v.bytes = make([]byte, room)
+		err = fs.withProcPath(id, func(path string) error {
+			v.length, err = read(path, v.bytes)
+			return err
+		})
+		return v, err
+	}, nil)
+	copy(dest, found.bytes)
+	return uint32(max(found.length, 0)), status(err)
 }
 
 // SetXAttr sets an extended attribute.
 func (fs *fileSystem) SetXAttr(cancel <-chan struct{}, input *fuse.SetXAttrIn, name string, data []byte) fuse.Status {
-	return fs.changeXAttr(input.NodeId, func(path string) error { return unix.Lsetxattr(path, name, data, int(input.Flags)) })
+	value, flags := bytes.Clone(data), int(input.Flags)
+	return fs.changeXAttr(cancel, &input.InHeader, func(path string) error { return unix.Setxattr(path, name, value, flags) })
 }
 
 // RemoveXAttr removes an extended attribute.
 func (fs *fileSystem) RemoveXAttr(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
-	return fs.changeXAttr(header.NodeId, func(path string) error { return unix.Lremovexattr(path, name) })
+	return fs.changeXAttr(cancel, header, func(path string) error { return unix.Removexattr(path, name) })
 }
 
-func (fs *fileSystem) changeXAttr(id uint64, change func(path string) error) fuse.Status {
-	_, err := fs.withProcPath(id, func(path string) (int, error) { return 0, change(path) })
-	if err != nil {
-		return status(err)
-	}
-	if n, file, err := fs.pathOf(id); err == nil {
-		fs.changed(n, file)
-	}
-	return fuse.OK
+func (fs *fileSystem) changeXAttr(cancel <-chan struct{}, header *fuse.InHeader, change func(path string) error) fuse.Status {
+	id := header.NodeId
+	return status(fs.asker(cancel, header).do(func() error {
+		if err := fs.withProcPath(id, change); err != nil {
+			return err
+		}
+		if n, file, err := fs.pathOf(id); err == nil {
+			fs.changed(n, file)
+		}
+		return nil
+	}))
 }
 
-func (fs *fileSystem) withProcPath(id uint64, call func(path string) (int, error)) (int, error) {
+func (fs *fileSystem) withProcPath(id uint64, call func(path string) error) error {
 	if isControl(id) {
-		return 0, unix.ENODATA
+		return unix.ENODATA
 	}
-	_, file, err := fs.pathOf(id)
+	n, _, err := fs.pathOf(id)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	directory, base, err := fs.at(file)
+	fd, err := fs.reach(n)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer directory.Close()
-	return call(procPath(directory, base))
-}
-
-func procPath(directory *prefetch.Directory, base string) string {
-	return "/proc/self/fd/" + strconv.Itoa(directory.Fd()) + "/" + base
+	defer fs.source.Release(fd)
+	return call(procPath(fd))
 }

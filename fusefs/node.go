@@ -36,6 +36,9 @@ type node struct {
 	parent  *node // nil: the root
 	name    string
 
+	// unnamed: the file has lost the name under which it was last seen, or never
+	// had one (O_TMPFILE). It is reached by its open handles only.
+	unnamed bool
 	// told is what the kernel was last told of the file and may still believe.
 	told cache.Attr
 	// replaced: the name was given to a newer node; nothing is opened here any
@@ -50,7 +53,10 @@ type node struct {
 }
 
 // handle is an open file. Its fields do not change after the open but for fd.
+// It ends when the kernel has released it and no call uses it any more: one
+// whose caller was killed may still wait for the source.
 type handle struct {
+	users  int // the kernel counts as one. Guarded by fileSystem.mu
 	id     uint64
 	node   *node
 	fd     int // of the source; -1 where a frame serves. Guarded by fileSystem.mu until set
@@ -88,6 +94,12 @@ func (fs *fileSystem) pathOf(id uint64) (*node, string, error) {
 	return n, n.path(), nil
 }
 
+func (fs *fileSystem) isUnnamed(n *node) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return n.unnamed
+}
+
 // childPath returns the path of a name in a directory node.
 func (fs *fileSystem) childPath(parent uint64, name string) (*node, string, error) {
 	fs.mu.Lock()
@@ -102,7 +114,8 @@ func (fs *fileSystem) childPath(parent uint64, name string) (*node, string, erro
 	return n, n.child(name), nil
 }
 
-// enter returns the node for what a lookup found, counted as looked up once.
+// enter returns the node for what a lookup found, counted as looked up once. A
+// file without a name is entered as "".
 func (fs *fileSystem) enter(parent *node, name string, attr cache.Attr) *node {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -118,7 +131,11 @@ func (fs *fileSystem) enter(parent *node, name string, attr cache.Attr) *node {
 		fs.nodes[n.id] = n
 		fs.current[key] = n
 	}
-	fs.placeLocked(n, parent, name)
+	if name == "" {
+		n.parent, n.unnamed = parent, true
+	} else {
+		fs.placeLocked(n, parent, name)
+	}
 	n.lookups++
 	n.told = attr
 	return n
@@ -126,11 +143,11 @@ func (fs *fileSystem) enter(parent *node, name string, attr cache.Attr) *node {
 
 // placeLocked records the name under which a node was last seen.
 func (fs *fileSystem) placeLocked(n, parent *node, name string) {
-	if n.parent == parent && n.name == name {
+	if n.parent == parent && n.name == name && !n.unnamed {
 		return
 	}
 	fs.unplaceLocked(n)
-	n.parent, n.name = parent, name
+	n.parent, n.name, n.unnamed = parent, name, false
 	fs.names[nameKey{parent, name}] = n
 }
 
@@ -157,10 +174,15 @@ func (fs *fileSystem) Forget(id, lookups uint64) {
 		return
 	}
 	n.lookups -= min(n.lookups, lookups)
-	if n.lookups > 0 || len(n.handles) > 0 {
+	fs.dropLocked(n)
+}
+
+// dropLocked forgets a node that neither the kernel nor a handle knows any more.
+func (fs *fileSystem) dropLocked(n *node) {
+	if n.lookups > 0 || len(n.handles) > 0 || n.parent == nil {
 		return
 	}
-	delete(fs.nodes, id)
+	delete(fs.nodes, n.id)
 	fs.unplaceLocked(n)
 	if fs.current[n.key] == n {
 		delete(fs.current, n.key)

@@ -106,7 +106,7 @@ func (r *record) addLocked(o *recordedEvent) {
 
 // answered completes an open; how is "" if it failed.
 func (r *record) answered(o *recordedEvent, how served, expected bool) {
-	if r == nil {
+	if r == nil || o == nil {
 		return
 	}
 	r.mu.Lock()

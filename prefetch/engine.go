@@ -2,12 +2,12 @@ package prefetch
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
 	"reelahead/cache"
@@ -129,9 +129,10 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 }
 
 // Open is told of every open of a regular file for reading, before it is
-// answered. It returns the frame to serve it from, ready or on its way and
-// promoted before everything that no reader waits for, or nil: serve from the
-// source. giveUp ends the wait for the source's answer.
+// answered, unless OpenReady has answered it. It returns the frame to serve it
+// from, ready or on its way and promoted before everything that no reader waits
+// for, or nil: serve from the source. It may wait for the source, giveUp ends
+// that.
 //
 // What it returns is what the source has now, or had at most the validity time
 // ago. expected tells that the open was predicted, at least one open before it,
@@ -159,6 +160,25 @@ func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) (lease
 	return e.join(f, id, name, arrived, giveUp), expected
 }
 
+// OpenReady is Open for a frame that is ready and need not be confirmed; nil: it
+// is not. It never waits for the source.
+func (e *Engine) OpenReady(reader Reader, name string) (lease *Lease, expected bool) {
+	if e.config.Disabled {
+		return nil, false
+	}
+	now := time.Now()
+	frame := e.store.Lookup(name)
+	if frame == nil {
+		return nil, false
+	}
+	if !frame.Ready() || now.Sub(frame.Attr().Known) > e.config.Validity {
+		frame.Release()
+		return nil, false
+	}
+	_, id, _, expected := e.train(reader, name, frame, now)
+	return &Lease{Frame: frame, Source: -1, stream: id, opened: now}, expected
+}
+
 // confirm makes sure that a frame is still what the source has, asking it if
 // the last word is older than the validity.
 func (e *Engine) confirm(frame *cache.Frame, now time.Time) bool {
@@ -183,7 +203,7 @@ func (e *Engine) confirm(frame *cache.Frame, now time.Time) bool {
 // Close gives back what Open returned.
 func (e *Engine) Close(lease *Lease) {
 	if lease.Source >= 0 {
-		unix.Close(lease.Source)
+		e.source.Release(lease.Source)
 	}
 	lease.Frame.Release()
 	e.mu.Lock()
@@ -218,6 +238,7 @@ func (e *Engine) TreeChanged(name string) {
 	e.attrs.TreeChanged()
 	e.mu.Lock()
 	e.listings.treeChanged()
+	maps.DeleteFunc(e.absent, func(absent string, _ time.Time) bool { return within(absent, name) })
 	e.mu.Unlock()
 	e.source.ForgetDirectories(name)
 	e.cancel(e.store.DropTree(name))
@@ -245,21 +266,19 @@ func (e *Engine) Stat(name string) (cache.Attr, error) {
 	return attr, err
 }
 
-// Attr answers with attributes of name that the source gave at most the
-// validity ago, asking it only if there are none.
-func (e *Engine) Attr(name string) (cache.Attr, error) {
+// Known answers with attributes of name that the source gave at most the
+// validity ago, if there are any, without asking it.
+func (e *Engine) Known(name string) (attr cache.Attr, ok bool) {
 	if frame := e.store.Lookup(name); frame != nil {
 		attr := frame.Attr()
 		failed := frame.Failure() != nil
 		frame.Release()
 		if !failed && time.Since(attr.Known) <= e.config.Validity {
-			return attr, nil
+			return attr, true
 		}
 	}
-	if attr, known, ok := e.attrs.Get(name); ok && time.Since(known) <= e.config.Validity {
-		return attr, nil
-	}
-	return e.Stat(name)
+	attr, known, ok := e.attrs.Get(name)
+	return attr, ok && time.Since(known) <= e.config.Validity
 }
 
 // attrCost is the memory that remembering one file's attributes takes, in

@@ -45,7 +45,7 @@ func newRig(t *testing.T, config Config) *rig {
 		if err := r.Shutdown(20 * time.Second); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		source.Close()
+		source.Close(time.Second)
 		r.endsClean(before)
 	})
 	return r

@@ -81,7 +81,7 @@ func TestShutdownAlwaysEnds(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Fatal("shutdown waits for ever")
 		}
-		source.Close()
+		source.Close(time.Second)
 	}
 }
 

@@ -195,7 +195,7 @@ func (e *Engine) finishLocked(f *fetch) {
 		return
 	}
 	if f.fd >= 0 {
-		unix.Close(f.fd)
+		e.source.Release(f.fd)
 		f.fd = -1
 	}
 	if f.frame != nil {
@@ -340,7 +340,7 @@ func (e *Engine) open(f *fetch) {
 		return
 	}
 	if fd >= 0 {
-		unix.Close(fd)
+		e.source.Release(fd)
 	}
 	if frame != nil {
 		frame.Release()
@@ -392,12 +392,12 @@ func (e *Engine) openSource(name string) (int, cache.Attr, error) {
 	attr, err := StatFd(fd)
 	if err != nil {
 		e.counters.sourceErrors.Add(1)
-		unix.Close(fd)
+		e.source.Release(fd)
 		return -1, cache.Attr{}, err
 	}
 	e.attrs.Put(name, attr, attrCost(name), attr.Known, epoch)
 	if err := e.unfit(attr); err != nil {
-		unix.Close(fd)
+		e.source.Release(fd)
 		return -1, attr, err
 	}
 	return fd, attr, nil
@@ -518,7 +518,7 @@ func (e *Engine) confirmWhole(f *fetch) {
 		e.failLocked(f, err)
 		return
 	}
-	unix.Close(f.fd)
+	e.source.Release(f.fd)
 	f.fd = -1
 	f.phase = phaseReady
 	delete(e.unready, f)

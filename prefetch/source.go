@@ -26,6 +26,7 @@ type Source struct {
 	root     int
 	validity time.Duration
 	direct   bool // frames are read past the client's page cache
+	closer   *closer
 
 	mu          sync.Mutex
 	directories map[string]*Directory
@@ -46,7 +47,7 @@ func OpenSource(path string, validity time.Duration) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open source directory %s: %w", path, err)
 	}
-	return &Source{root: fd, validity: validity, direct: readsDirectly(fd), directories: make(map[string]*Directory)}, nil
+	return &Source{root: fd, validity: validity, direct: readsDirectly(fd), closer: newCloser(), directories: make(map[string]*Directory)}, nil
 }
 
 // readsDirectly tells whether a source is one whose frames are better read with
@@ -80,10 +81,19 @@ func (s *Source) OpenFrame(name string) (int, error) {
 	return s.Open(name, flags, 0)
 }
 
-// Close closes all descriptors that are not in use.
-func (s *Source) Close() {
+// Release closes a descriptor of the source's in the background: the server may
+// have to be waited for.
+func (s *Source) Release(fd int) { s.Later(func() { unix.Close(fd) }) }
+
+// Later runs what may close a file of the source's in the background.
+func (s *Source) Later(release func()) { s.closer.do(release) }
+
+// Close closes all descriptors that are not in use. A server that never answers
+// holds it up for at most patience; it reports whether all were closed.
+func (s *Source) Close(patience time.Duration) bool {
 	s.ForgetDirectories("")
 	unix.Close(s.root)
+	return s.closer.wait(patience)
 }
 
 // Fd returns the descriptor, for the *at system calls.

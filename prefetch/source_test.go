@@ -23,7 +23,7 @@ func newSource(t *testing.T, validity time.Duration) (s *Source, dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		s.Close()
+		s.Close(time.Second)
 		if after := openDescriptors(t); after > before {
 			t.Errorf("%d descriptors left open", after-before)
 		}
@@ -67,7 +67,7 @@ func TestSourceFailsWithThePath(t *testing.T) {
 	for _, path := range []string{"/nonexistent/shots", "/proc/self/status"} {
 		s, err := OpenSource(path, time.Hour)
 		if err == nil {
-			s.Close()
+			s.Close(time.Second)
 			t.Fatalf("%s opened", path)
 		}
 		if !strings.Contains(err.Error(), path) {

@@ -32,6 +32,10 @@ func runClient(role string, args []string) int {
 		err = readToEnd(args[0])
 	case "tick":
 		err = readWithTicks(args)
+	case "call":
+		err = callOnce(args[0], args[1])
+	case "crowd":
+		err = crowd(args[0], args[1])
 	default:
 		err = fmt.Errorf("unknown role %q", role)
 	}

@@ -219,9 +219,6 @@ func checkCopy(t *testing.T, s *site) {
 
 // checkRenameFlags exchanges two frames, and refuses to replace one.
 func checkRenameFlags(t *testing.T, s *site) {
-	if s.slow {
-		return // the model of a server knows no flags
-	}
 	seq := makeSequence(t, s.backing, "exchanged", siteFrames, frameSize, frameSize+1)
 	next := seq.leadTo(s.mount)
 	a, b := seq.name(next), seq.name(next+1)

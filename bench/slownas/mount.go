@@ -14,6 +14,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"reelahead/prefetch/identity"
 )
 
 // maxRequest is the most that one read or write carries, in bytes: the rsize
@@ -40,9 +42,13 @@ type Config struct {
 	// a server does that reads its own disks. Changes that don't come by the mount
 	// are not seen then.
 	KeepCache bool
-	// AllowOther lets other users than the one who mounts in. The kernel then
-	// checks permissions, and asks for attributes that it doesn't know.
+	// AllowOther lets other users than the one who mounts in. Run by root the
+	// model does what each of them asks as that user, as a file server does.
 	AllowOther bool
+	// RootSquash makes root nobody, as most exports do.
+	RootSquash bool
+	// Faults names a file that holds what goes wrong now; see the type faults.
+	Faults string
 }
 
 // Stall makes the server answer nothing for Length at the start of every
@@ -65,6 +71,15 @@ func (c Config) Validate() error {
 		return fmt.Errorf("read-ahead can't be negative")
 	case c.Stall.Length < 0 || c.Stall.Length > 0 && c.Stall.Length >= c.Stall.Period:
 		return fmt.Errorf("a stall of %v must be shorter than its period of %v", c.Stall.Length, c.Stall.Period)
+	}
+	if c.Faults != "" {
+		text, err := os.ReadFile(c.Faults)
+		if err == nil {
+			_, err = parseFaults(string(text))
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("faults of %s: %w", c.Faults, err)
+		}
 	}
 	return nil
 }
@@ -101,13 +116,17 @@ func New(backing, mountPoint string, config Config) (*Mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	delayer := &delayer{model: newModel(config), alarm: alarm}
+	own, err := identity.Own()
+	if err != nil {
+		return nil, fmt.Errorf("find out who I am: %w", err)
+	}
+	delayer := &delayer{model: newModel(config), alarm: alarm, faults: faults{file: config.Faults}}
 	options := mountOptions(backing, config)
 	files := fs.NewNodeFS(&node{LoopbackNode: root.(*fs.LoopbackNode), delayer: delayer, keepCache: config.KeepCache}, options)
 
 	// The modes that the kernel sends have its caller's umask applied already.
 	unix.Umask(0)
-	kernel, err := fuse.NewServer(&server{RawFileSystem: files, delayer: delayer}, mountPoint, &options.MountOptions)
+	kernel, err := fuse.NewServer(&server{RawFileSystem: files, delayer: delayer, own: own, squash: config.RootSquash}, mountPoint, &options.MountOptions)
 	if err != nil {
 		alarm.close()
 		return nil, fmt.Errorf("mount on %s: %w", mountPoint, err)
@@ -161,7 +180,7 @@ func mountOptions(backing string, config Config) *fs.Options {
 		// would not hold 1 MiB and its header.
 		DisableSplice: true,
 		DirectMount:   true,
-		DisableXAttrs: true,
+		EnableLocks:   true,
 		// A READDIRPLUS would look up each name by itself, a round trip each.
 		DisableReadDirPlus: true,
 		// An O_DIRECT read of several MiB goes out as parallel requests, as an
@@ -175,7 +194,7 @@ func mountOptions(backing string, config Config) *fs.Options {
 		Logger:               log.New(os.Stderr, "slownas: ", 0),
 		AllowOther:           config.AllowOther,
 	}
-	if config.AllowOther {
+	if config.AllowOther && os.Geteuid() != 0 {
 		options.Options = []string{"default_permissions"}
 	}
 	return options

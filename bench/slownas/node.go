@@ -2,6 +2,7 @@ package slownas
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -22,6 +23,9 @@ var (
 	_ = (fs.NodeWrapChilder)((*node)(nil))
 	_ = (fs.NodeOpener)((*node)(nil))
 	_ = (fs.NodeCreater)((*node)(nil))
+	_ = (fs.NodeMkdirer)((*node)(nil))
+	_ = (fs.NodeMknoder)((*node)(nil))
+	_ = (fs.NodeSymlinker)((*node)(nil))
 )
 
 func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
@@ -29,6 +33,10 @@ func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbe
 }
 
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	name := filepath.Base(n.at(""))
+	if _, errno := n.delayer.meet(ctx.Done(), threadOf(ctx), "open", name, 0); errno != 0 {
+		return nil, 0, errno
+	}
 	file, fuseFlags, errno := n.LoopbackNode.Open(ctx, flags)
 	if errno != 0 {
 		return nil, 0, errno
@@ -36,15 +44,52 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if n.keepCache {
 		fuseFlags |= fuse.FOPEN_KEEP_CACHE
 	}
-	return n.newHandle(n.EmbeddedInode(), file), fuseFlags, 0
+	return n.newHandle(n.EmbeddedInode(), name, file), fuseFlags, 0
 }
 
+// at returns the path of a name in the backing directory.
+func (n *node) at(name string) string {
+	return filepath.Join(n.RootData.Path, n.Path(n.Root()), name)
+}
+
+// Files are made here as a file server does it: as the user who asks (see
+// server.as), with the mode and the directory's group as the backing filesystem
+// gives them. The methods of LoopbackNode would lose setuid, setgid and sticky bits.
+
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
-	child, file, fuseFlags, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
+	// The kernel gives the place of each write: appending is up to it.
+	fd, err := unix.Open(n.at(name), int(flags)&^unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return nil, nil, 0, fs.ToErrno(err)
+	}
+	file := fs.NewLoopbackFile(fd)
+	child, errno := n.Lookup(ctx, name, out)
 	if errno != 0 {
+		unix.Close(fd)
 		return nil, nil, 0, errno
 	}
-	return child, n.newHandle(child, file), fuseFlags, 0
+	return child, n.newHandle(child, name, file), 0, 0
+}
+
+func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	if err := unix.Mkdir(n.at(name), mode); err != nil {
+		return nil, fs.ToErrno(err)
+	}
+	return n.Lookup(ctx, name, out)
+}
+
+func (n *node) Mknod(ctx context.Context, name string, mode, device uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	if err := unix.Mknod(n.at(name), mode, int(device)); err != nil {
+		return nil, fs.ToErrno(err)
+	}
+	return n.Lookup(ctx, name, out)
+}
+
+func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	if err := unix.Symlink(target, n.at(name)); err != nil {
+		return nil, fs.ToErrno(err)
+	}
+	return n.Lookup(ctx, name, out)
 }
 
 // handle is one open file: one stream of the model.
@@ -55,6 +100,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 type handle struct {
 	*fs.LoopbackFile
 	inode     *fs.Inode
+	name      string
 	delayer   *delayer
 	keepCache bool
 	fd        int
@@ -71,10 +117,10 @@ var (
 	_ = (fs.FilePassthroughFder)((*handle)(nil))
 )
 
-func (n *node) newHandle(inode *fs.Inode, file fs.FileHandle) *handle {
+func (n *node) newHandle(inode *fs.Inode, name string, file fs.FileHandle) *handle {
 	loopback := file.(*fs.LoopbackFile)
 	fd, _ := loopback.PassthroughFd()
-	return &handle{LoopbackFile: loopback, inode: inode, delayer: n.delayer, keepCache: n.keepCache, fd: fd}
+	return &handle{LoopbackFile: loopback, inode: inode, name: name, delayer: n.delayer, keepCache: n.keepCache, fd: fd}
 }
 
 // PassthroughFd keeps the kernel from reading the backing file by itself, which
@@ -82,10 +128,15 @@ func (n *node) newHandle(inode *fs.Inode, file fs.FileHandle) *handle {
 func (h *handle) PassthroughFd() (int, bool) { return -1, false }
 
 func (h *handle) Read(ctx context.Context, dest []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
+	end, errno := h.delayer.meet(ctx.Done(), threadOf(ctx), "read", h.name, offset+int64(len(dest)))
+	if errno != 0 {
+		return nil, errno
+	}
 	size, errno := h.size()
 	if errno != 0 {
 		return nil, errno
 	}
+	size = min(size, end)
 	n := int(max(min(int64(len(dest)), size-offset), 0))
 	if status := h.wait(ctx, n); !status.Ok() {
 		return nil, syscall.Errno(status)
@@ -95,11 +146,12 @@ func (h *handle) Read(ctx context.Context, dest []byte, offset int64) (fuse.Read
 	if size, errno = h.size(); errno != 0 {
 		return nil, errno
 	}
+	size = min(size, end)
 	n = int(max(min(int64(n), size-offset), 0))
 	if n == 0 {
 		return fuse.ReadResultData(nil), 0
 	}
-	h.mapOnce.Do(func() { h.mapFile(size) })
+	h.mapOnce.Do(h.mapFile)
 	if end := offset + int64(n); end <= int64(len(h.mapping)) {
 		return fuse.ReadResultVector([][]byte{h.mapping[offset:end]}), 0
 	}
@@ -108,7 +160,11 @@ func (h *handle) Read(ctx context.Context, dest []byte, offset int64) (fuse.Read
 
 // mapFile maps the file; a file that can't be mapped or has grown since is read
 // with pread.
-func (h *handle) mapFile(size int64) {
+func (h *handle) mapFile() {
+	size, errno := h.size()
+	if errno != 0 {
+		return
+	}
 	if mapping, err := unix.Mmap(h.fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED); err == nil {
 		h.mapping = mapping
 	}
@@ -123,6 +179,9 @@ func (h *handle) size() (int64, syscall.Errno) {
 }
 
 func (h *handle) Write(ctx context.Context, data []byte, offset int64) (uint32, syscall.Errno) {
+	if _, errno := h.delayer.meet(ctx.Done(), threadOf(ctx), "write", h.name, offset+int64(len(data))); errno != 0 {
+		return 0, errno
+	}
 	if status := h.wait(ctx, len(data)); !status.Ok() {
 		return 0, syscall.Errno(status)
 	}
@@ -145,9 +204,12 @@ func (h *handle) Release(ctx context.Context) syscall.Errno {
 }
 
 func (h *handle) wait(ctx context.Context, n int) fuse.Status {
-	var thread uint32
+	return h.delayer.wait(ctx.Done(), threadOf(ctx), &h.stream, n)
+}
+
+func threadOf(ctx context.Context) uint32 {
 	if caller, ok := fuse.FromContext(ctx); ok {
-		thread = caller.Pid
+		return caller.Pid
 	}
-	return h.delayer.wait(ctx.Done(), thread, &h.stream, n)
+	return 0
 }

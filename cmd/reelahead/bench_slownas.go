@@ -37,6 +37,14 @@ A Linux NFS mount reads ahead 128 KiB for a reader of small pieces, but asks for
 value for both: --read-ahead 1MiB models the second. Another value than 128KiB
 needs root.
 
+The file of --faults says what goes wrong, a line each; it is looked at before
+every request and best replaced by rename:
+
+  stall any *                          no request is answered while the line is there
+  EIO read shot.0101.exr after 1048576 an error in the middle of a file
+  eof read shot.*.exr after 70000      files that are shorter than their sizes say
+  ENOSPC write *                       a full server
+
 Stays in the foreground until SIGINT or SIGTERM; a second one ends it even while
 files are open.`,
 		Example: `  reelahead bench slownas /dev/shm/frames /mnt/nas
@@ -57,7 +65,9 @@ files are open.`,
 	flags.Var((*stallFlag)(&config.Stall), "stall", "answer nothing for the first LENGTH of each PERIOD after the first")
 	flags.Uint64Var(&config.Seed, "seed", config.Seed, "of the jitter")
 	flags.Var(&readAhead, "read-ahead", "of the kernel for buffered readers")
-	flags.BoolVar(&config.AllowOther, "allow-other", false, "let other users in; the kernel checks permissions, which costs getattrs")
+	flags.BoolVar(&config.AllowOther, "allow-other", false, "let other users in; run by root, each is served as that user")
+	flags.BoolVar(&config.RootSquash, "root-squash", false, "root is nobody, as on most exports")
+	flags.StringVar(&config.Faults, "faults", "", "file of faults, a line each: WHAT OPERATION NAME [after BYTES]")
 	flags.BoolVar(&config.KeepCache, "keep-cache", false, "keep a file's pages from one open to the next, as a server that reads its own disks")
 	flags.DurationVar(&config.AttrTimeout, "attr-timeout", 0, "how long names and attributes are answered without a request")
 	return cmd
