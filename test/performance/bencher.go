@@ -167,7 +167,7 @@ func (b *bencher) playOnce(ctx context.Context, stage *bench.Stage, s setting, a
 	config := s.play
 	config.Paths, config.Size = stage.Streams(l.dir, s.streams), s.size
 	config.Prebuffer, config.Queue = 5, 8
-	stopProfile := b.startProfile(s.name, ahead)
+	stopProfile := b.startProfile(s.name, l)
 	p.Report, err = bench.Play(ctx, config)
 	stopProfile()
 	if err == nil && p.Interrupted {
@@ -232,14 +232,18 @@ func each[T any](runs []T, value func(T) float64) []float64 {
 	return values
 }
 
-// startProfile records the whole machine with perf(1) while reelahead runs, if
-// the command line asks for it, and returns what ends that.
-func (b *bencher) startProfile(name string, ahead bool) (stop func()) {
-	if b.profile == "" || !ahead {
+// startProfile records player, daemon and model with perf(1) while reelahead
+// runs, if the command line asks for it, and returns what ends that.
+func (b *bencher) startProfile(name string, l live) (stop func()) {
+	if b.profile == "" || l.mount == nil {
 		return func() {}
 	}
+	processes := fmt.Sprintf("%d,%d", os.Getpid(), l.mount.PID())
+	if l.model != nil {
+		processes += fmt.Sprintf(",%d", l.model.PID())
+	}
 	path := filepath.Join(b.profile, name+".perf")
-	record := exec.Command("perf", "record", "-a", "-g", "-F", "499", "-q", "-o", path)
+	record := exec.Command("perf", "record", "-p", processes, "-g", "-F", "499", "-q", "-o", path)
 	if err := record.Start(); err != nil {
 		b.say("  no profile: %v", err)
 		return func() {}

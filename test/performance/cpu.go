@@ -78,7 +78,7 @@ func (b *bencher) cat(ctx context.Context, stage *bench.Stage, s setting, ahead 
 		return u, err
 	}
 	command := exec.CommandContext(ctx, "cat", paths...) // its output goes to /dev/null
-	stopProfile := b.startProfile(s.name, ahead)
+	stopProfile := b.startProfile(s.name, l)
 	err = command.Run()
 	stopProfile()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"reelahead/bench"
@@ -33,7 +34,7 @@ func fioAgainstSource(ctx context.Context, b *bencher) (rows []row, err error) {
 		}
 		err := b.onStage(ctx, s, func(stage *bench.Stage) error {
 			for _, job := range b.fioJobs() {
-				s.name = "8-" + source.what + "-" + job.what
+				s.name = strings.ReplaceAll("8-"+source.what+"-"+job.what, " ", "-")
 				side := func(ahead bool) func(context.Context) (float64, error) {
 					return func(ctx context.Context) (float64, error) { return b.fio(ctx, stage, s, job, ahead) }
 				}
@@ -87,7 +88,7 @@ func (b *bencher) fio(ctx context.Context, stage *bench.Stage, s setting, job fi
 		path = sequence.Frames[0].Path
 	}
 	flags := append([]string{"--name=job", "--filename=" + path, "--ioengine=psync", "--output-format=json"}, job.flags...)
-	defer b.startProfile(s.name, ahead)()
+	defer b.startProfile(s.name, l)()
 	command := exec.CommandContext(ctx, "fio", flags...)
 	command.Dir = os.TempDir()
 	out, err := command.Output()

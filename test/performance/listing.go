@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"reelahead/bench"
@@ -24,7 +25,7 @@ func listings(ctx context.Context, b *bencher) (rows []row, err error) {
 			{"find", `find "$0"`},
 			{"stat", `stat -c %s "$0"/*`},
 		} {
-			s.name = "9-" + listing.name
+			s.name = "9-" + strings.ReplaceAll(listing.name, " ", "")
 			side := func(ahead bool) func(context.Context) (listed, error) {
 				return func(ctx context.Context) (listed, error) { return b.list(ctx, stage, s, listing.command, ahead) }
 			}
@@ -53,7 +54,7 @@ func (b *bencher) list(ctx context.Context, stage *bench.Stage, s setting, comma
 		return times, err
 	}
 	dir := stage.Streams(l.dir, 1)[0]
-	defer b.startProfile(s.name, ahead)()
+	defer b.startProfile(s.name, l)()
 	for _, took := range []*time.Duration{&times.cold, &times.again} {
 		began := time.Now()
 		if err := exec.CommandContext(ctx, "sh", "-c", command, dir).Run(); err != nil {

@@ -75,7 +75,7 @@ func parseOptions(args []string) (options, error) {
 	flags.IntVar(&o.repeat, "repeat", 0, "runs of each side (default: 5, quick 2; long figures have fewer)")
 	flags.StringVar(&o.jsonPath, "json", "", "write the rows as JSON to `FILE`")
 	flags.StringVar(&o.program, "program", "", "reelahead to measure (default: built from this repository)")
-	flags.StringVar(&o.profile, "profile", "", "record the runs of reelahead with perf(1) into `DIR`")
+	flags.StringVar(&o.profile, "profile", "", "record player, daemon and model of the runs with reelahead with perf(1) into `DIR`, the last run of each")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -123,6 +123,11 @@ func measure(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(work)
 	b := &bencher{options: o, memory: newMemoryWatch()}
+	if o.profile != "" {
+		if err := os.MkdirAll(o.profile, 0o755); err != nil {
+			return err
+		}
+	}
 	if b.self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -162,7 +167,7 @@ func measure(ctx context.Context, o options) error {
 		failures = append(failures, err)
 	}
 	if ctx.Err() != nil {
-		failures = append(failures, context.Cause(ctx))
+		return context.Cause(ctx) // which the failures only repeat
 	}
 	return errors.Join(failures...)
 }

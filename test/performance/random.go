@@ -19,6 +19,7 @@ func randomBesideStreams(ctx context.Context, b *bencher) (rows []row, err error
 		with := func(prefetch string) func(context.Context) (beside, error) {
 			return func(ctx context.Context) (beside, error) {
 				s := s
+				s.name += "-" + prefetch
 				s.mount = []string{"--prefetch", prefetch}
 				return b.playBeside(ctx, stage, s)
 			}
@@ -61,7 +62,7 @@ func (b *bencher) playBeside(ctx context.Context, stage *bench.Stage, s setting)
 
 	randomCtx, streamsEnded := context.WithCancel(ctx)
 	defer streamsEnded()
-	defer b.startProfile(s.name, s.mount[len(s.mount)-1] == "on")()
+	defer b.startProfile(s.name, l)()
 	var streamsErr error
 	var playing sync.WaitGroup
 	playing.Go(func() {

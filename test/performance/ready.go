@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,7 +54,7 @@ func (b *bencher) ready(ctx context.Context, s setting, reads []readyRead) (rows
 			sides, err := alternate(ctx, b.rounds(5),
 				func(ctx context.Context) (float64, error) { return read.throughput(ctx, source) },
 				func(ctx context.Context) (float64, error) {
-					defer b.startProfile(s.name+"-"+read.what, true)()
+					defer b.startProfile(s.name+"-"+strings.ReplaceAll(read.what, " ", "-"), l)()
 					return read.throughput(ctx, mount)
 				})
 			if err != nil {

@@ -77,7 +77,7 @@ func smallFiles(ctx context.Context, b *bencher) (rows []row, err error) {
 		sides, err := alternate(ctx, b.rounds(9),
 			touch(stage.Streams(stage.Frames(), 1)[0]), touch(stage.Streams(loopback, 1)[0]),
 			func(ctx context.Context) (float64, error) {
-				defer b.startProfile("3", true)()
+				defer b.startProfile(s.name, l)()
 				return touchAll(ctx, mount, passes)
 			})
 		if err != nil {
