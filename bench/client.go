@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -30,8 +31,9 @@ type client struct {
 	program  *program
 	playhead playhead
 	account  *account
-	arrived  bool // at the gate
-	ended    bool
+	reading  []Row // those on their way
+	arrived  bool  // at the gate
+	ended    bool  // nothing changes any more
 }
 
 // run plays until the end or until ctx ends.
@@ -46,9 +48,7 @@ func (c *client) run(ctx context.Context) {
 		threads.Go(func() { c.read(ctx, source) })
 	}
 	threads.Wait()
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
+	c.end()
 }
 
 // read is the life of a thread.
@@ -100,6 +100,9 @@ func (c *client) next() (row Row, notBefore time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.time.now()
+	if c.ended {
+		return Row{}, 0, false
+	}
 	if limit := c.config.Duration; limit > 0 && c.config.Rate == (Rate{}) && now >= c.began+limit {
 		return Row{}, 0, false
 	}
@@ -110,8 +113,18 @@ func (c *client) next() (row Row, notBefore time.Duration, ok bool) {
 	row = Row{K: k, Began: now}
 	if ok && notBefore <= now {
 		row.Frame = c.frame(k)
+		c.reading = append(c.reading, row)
 	}
 	return row, notBefore, ok
+}
+
+// end makes the account final. It returns the frames that are still being read,
+// by threads that hang.
+func (c *client) end() (unfinished []Row) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	return slices.Clone(c.reading)
 }
 
 // frame is the frame that is played k-th.
@@ -129,6 +142,11 @@ func (c *client) due(k int) time.Duration {
 // finish accounts for a frame that has been read or has failed.
 func (c *client) finish(row Row) {
 	c.mu.Lock()
+	if c.ended { // the report has been made without it
+		c.mu.Unlock()
+		return
+	}
+	c.reading = slices.DeleteFunc(c.reading, func(taken Row) bool { return taken.K == row.K })
 	started := c.playhead.started
 	row.Due = c.due(row.K) // before a stall moves it
 	var stalled time.Duration

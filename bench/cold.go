@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -28,10 +29,11 @@ func DropCaches(path string) (stays []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return sequence.dropCaches()
+	return sequence.dropCaches(context.Background())
 }
 
-func (s *Sequence) dropCaches() (stays []string, err error) {
+// dropCaches is DropCaches for a sequence. It stops when ctx ends.
+func (s *Sequence) dropCaches(ctx context.Context) (stays []string, err error) {
 	mount, err := mountOf(s.Pattern.Dir)
 	if err != nil {
 		return nil, err
@@ -46,6 +48,9 @@ func (s *Sequence) dropCaches() (stays []string, err error) {
 	var dropping errgroup.Group
 	dropping.SetLimit(dropAtOnce)
 	for _, frame := range s.Frames {
+		if ctx.Err() != nil {
+			break
+		}
 		dropping.Go(func() error {
 			pages, err := dropFile(frame.Path)
 			if err != nil && !errors.Is(err, unix.ENOENT) { // the player will name what is missing

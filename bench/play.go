@@ -93,7 +93,9 @@ func (c PlayConfig) Validate() error {
 
 // Play plays the frames and reports what came in time. Frames that fail are
 // part of the report; an error means that nothing was played. When ctx ends the
-// clients stop after the frame they are reading, and the report says so.
+// clients stop after the frame they are reading, and the report says so. It does
+// not wait longer than stopGrace for a frame that hangs: the report names it, and
+// its thread goes on until its read ends.
 func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	}
 	var stays []string
 	if config.Cold {
-		if stays, err = makeCold(clients); err != nil {
+		if stays, err = makeCold(ctx, clients); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +133,16 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	for _, c := range clients {
 		running.Go(func() { c.run(ctx) })
 	}
-	running.Wait()
+	finished := make(chan struct{})
+	go func() { running.Wait(); close(finished) }()
+	select {
+	case <-finished:
+	case <-ctx.Done():
+		select {
+		case <-finished:
+		case <-time.After(stopGrace):
+		}
+	}
 	stop()
 	ticking.Wait()
 	report := newReport(config, clients, clock, ctx.Err() != nil)
@@ -154,14 +165,14 @@ const maxPlaces = 256
 
 // makeCold drops the frames of all clients from caches. Clients that play the
 // same sequence share it.
-func makeCold(clients []*client) (stays []string, err error) {
+func makeCold(ctx context.Context, clients []*client) (stays []string, err error) {
 	done := map[*Sequence]bool{}
 	for _, c := range clients {
-		if done[c.sequence] {
+		if done[c.sequence] || ctx.Err() != nil {
 			continue
 		}
 		done[c.sequence] = true
-		warm, err := c.sequence.dropCaches()
+		warm, err := c.sequence.dropCaches(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -173,6 +184,9 @@ func makeCold(clients []*client) (stays []string, err error) {
 	}
 	return stays, nil
 }
+
+// stopGrace is how long a run that is to end waits for the frames being read.
+const stopGrace = 5 * time.Second
 
 func statesOf(clients []*client) []ClientState {
 	states := make([]ClientState, len(clients))

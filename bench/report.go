@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Report is the result of Play; its JSON fields are part of the interface.
@@ -37,12 +38,13 @@ type Report struct {
 	StaysWarm   []string `json:"stays_warm"` // what that did not reach
 	Interrupted bool     `json:"interrupted"`
 
-	Bytes        int64   `json:"bytes"` // of frames that were wholly read
-	Seconds      float64 `json:"seconds"`
-	Throughput   float64 `json:"throughput_bytes_per_s"`
-	FirstFrameMS float64 `json:"first_frame_ms"` // of the client that waited longest
-	Stalls       int     `json:"stalls"`         // of the clock, with on_miss wait
-	StallMS      float64 `json:"stall_ms"`
+	StartedAt    time.Time `json:"started_at"` // the run began to read
+	Bytes        int64     `json:"bytes"`      // of frames that were wholly read
+	Seconds      float64   `json:"seconds"`
+	Throughput   float64   `json:"throughput_bytes_per_s"`
+	FirstFrameMS float64   `json:"first_frame_ms"` // of the client that waited longest
+	Stalls       int       `json:"stalls"`         // of the clock, with on_miss wait
+	StallMS      float64   `json:"stall_ms"`
 
 	Latency    LatencyReport    `json:"latency_ms"`
 	Histograms Histograms       `json:"histograms"`
@@ -50,6 +52,9 @@ type Report struct {
 	PerClient  []ClientReport   `json:"per_client"`
 	Drops      []Drop           `json:"drops"`    // the first maxListed
 	Failures   []Failure        `json:"failures"` // the first maxListed
+	// Unfinished are frames whose reading hung when the run was interrupted. They
+	// count as nothing.
+	Unfinished []Unfinished `json:"unfinished"`
 
 	rows    [][]Row // per client, by K
 	latency latencies
@@ -95,6 +100,14 @@ type Failure struct {
 	Error  string `json:"error"`
 }
 
+// Unfinished is a frame that was being read when the report was made.
+type Unfinished struct {
+	Client  int     `json:"client"`
+	Frame   int     `json:"frame"`
+	Path    string  `json:"path"`
+	BeganMS float64 `json:"began_ms"`
+}
+
 // maxListed bounds each list of frames in a report: a dead server fails every
 // one.
 const maxListed = 1000
@@ -105,7 +118,8 @@ func newReport(config PlayConfig, clients []*client, clock *timekeeper, interrup
 		Clients: len(clients), Threads: max(config.Threads, 1), Prebuffer: config.Prebuffer, Queue: config.Queue,
 		Aligned: config.Aligned, StaggerMS: milliseconds(config.Stagger),
 		Reader: config.Reader.String(), Direct: config.Direct, Block: config.Block, Verified: config.Verify, Cold: config.Cold,
-		Interrupted: interrupted, StaysWarm: []string{}, Drops: []Drop{}, Failures: []Failure{}, latency: newLatencies(),
+		Interrupted: interrupted, StaysWarm: []string{}, Drops: []Drop{}, Failures: []Failure{}, Unfinished: []Unfinished{},
+		StartedAt: clock.began, latency: newLatencies(),
 	}
 	if config.Wait {
 		r.OnMiss = "wait"
@@ -114,6 +128,9 @@ func newReport(config PlayConfig, clients []*client, clock *timekeeper, interrup
 		r.FPS = config.Rate.String()
 	}
 	for _, c := range clients {
+		for _, row := range c.end() {
+			r.Unfinished = append(r.Unfinished, Unfinished{c.number, row.Frame.Number, row.Frame.Path, milliseconds(row.Began)})
+		}
 		slices.SortFunc(c.account.rows, func(a, b Row) int { return cmp.Compare(a.K, b.K) })
 		part := c.report()
 		r.add(part)

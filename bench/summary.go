@@ -41,6 +41,9 @@ func (r *Report) WriteSummary(w io.Writer) error {
 		return err
 	}
 	r.Scheduling.writeDoubt(w)
+	for _, hung := range r.Unfinished {
+		fmt.Fprintf(w, "still being read: client %d, frame %d, since %.2f s: %s\n", hung.Client, hung.Frame, hung.BeganMS/1000, hung.Path)
+	}
 	r.writeDrops(w)
 	for i, failure := range r.Failures {
 		if i == maxShownFailures {
