@@ -34,7 +34,9 @@ func TestPlayDuration(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) { // unpaced
 		config := PlayConfig{Paths: []string{dir}, Prebuffer: 1, Queue: 1, Duration: 10 * time.Second, Clients: 2, Stagger: time.Second}
-		report := simulatePlay(t, config, func(int) frameSource { return modelSource{func(now time.Duration) time.Duration { return now + 100*ms }} })
+		report := simulatePlay(t, config, func(int) frameSource {
+			return modelSource{func(now time.Duration) time.Duration { return now + 100*ms }}
+		})
 		if report.FramesDue != 200 || report.Seconds != 11 || report.PerClient[1].StartMS != 1000 || report.PerClient[1].Seconds != 10 {
 			t.Errorf("%d frames in %v s, client 1 from %v ms for %v s", report.FramesDue, report.Seconds, report.PerClient[1].StartMS, report.PerClient[1].Seconds)
 		}
