@@ -68,6 +68,7 @@ test-tools: go fuse
 	@$(call need,identify,imagemagick)
 	@$(call need,rsync,rsync)
 	@$(call need,/usr/bin/python3,python3)
+	@$(call need,oiiotool,openimageio-tools)
 
 .PHONY: test
 test: test-tools ## Run all tests, those with real mounts too
@@ -76,7 +77,6 @@ test: test-tools ## Run all tests, those with real mounts too
 .PHONY: reader-tools
 reader-tools: test-tools
 	@$(call need,mpv,mpv)
-	@$(call need,oiiotool,openimageio-tools)
 	@$(call need,gst-launch-1.0,gstreamer1.0-tools gstreamer1.0-plugins-good)
 
 .PHONY: torch
@@ -90,6 +90,11 @@ test-readers: reader-tools ## Have mpv, oiiotool, GStreamer and others read thro
 .PHONY: test-torch
 test-torch: torch ## Have PyTorch's data loader read through a mount
 	go test -timeout $(TEST_TIMEOUT) -count=1 -v -run TestTorchReaders $(TEST_FLAGS) ./test
+
+.PHONY: test-frametest
+test-frametest: go fuse ## Play the same files with a tframetest that was built elsewhere: TFRAMETEST=PATH
+	@[[ -x "$(TFRAMETEST)" ]] || { echo "say where it is: make test-frametest TFRAMETEST=PATH" >&2; exit 1; }
+	REELAHEAD_TFRAMETEST=$(TFRAMETEST) go test -timeout $(TEST_TIMEOUT) -count=1 -v -run 'Tframetest' $(TEST_FLAGS) ./test
 
 .PHONY: recordings
 recordings: reader-tools torch ## Record real readers anew, for the tests of the predictor
