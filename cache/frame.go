@@ -12,9 +12,9 @@ import (
 // largest read that NFS and SMB servers commonly grant.
 const ChunkSize = 1 << 20
 
-// ErrBeyond is returned for bytes that a frame of which only the head is held
+// ErrBeyond is returned for bytes that a frame which holds a part of its file
 // does not have.
-var ErrBeyond = errors.New("cache: only the head of the file is held")
+var ErrBeyond = errors.New("cache: this part of the file is not held")
 
 // ErrInterrupted is returned to a reader that gave up waiting for a chunk.
 var ErrInterrupted = errors.New("cache: interrupted while waiting for a frame")
@@ -31,7 +31,8 @@ type Frame struct {
 	attr Attr   // guarded by mu: Known moves when the source confirms it
 
 	size, cost int64
-	extent     int64 // bytes from the start that are held: size, or less for a head
+	base       int64 // where in the file the bytes begin that are held
+	extent     int64 // how many they are: size, or less for a part
 	arena      *Arena
 	buffer     *Buffer
 	refs       atomic.Int32
@@ -50,14 +51,14 @@ type Frame struct {
 // NewFrame allocates memory for a file as attr describes it. It fails with
 // ErrFull when there is no room.
 func NewFrame(arena *Arena, path string, attr Attr) (*Frame, error) {
-	return NewHead(arena, path, attr, attr.Size)
+	return NewPart(arena, path, attr, 0, attr.Size)
 }
 
-// NewHead allocates memory for the first extent bytes of a file, for a reader
-// that looks at the heads of files only. It fails with ErrFull when there is no
-// room.
-func NewHead(arena *Arena, path string, attr Attr, extent int64) (*Frame, error) {
-	extent = min(extent, attr.Size)
+// NewPart allocates memory for at most extent bytes of a file from base on: its
+// head, for a reader that looks at heads only, or a block of a file that is too
+// large to be held whole. It fails with ErrFull when there is no room.
+func NewPart(arena *Arena, path string, attr Attr, base, extent int64) (*Frame, error) {
+	extent = min(extent, attr.Size-base)
 	buffer, err := arena.Allocate(extent)
 	if err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func NewHead(arena *Arena, path string, attr Attr, extent int64) (*Frame, error)
 		Path:     path,
 		attr:     attr,
 		size:     attr.Size,
+		base:     base,
 		extent:   extent,
 		cost:     buffer.capacity,
 		arena:    arena,
@@ -100,9 +102,12 @@ func (f *Frame) Confirm(known time.Time) {
 // Size returns the file's size in bytes.
 func (f *Frame) Size() int64 { return f.size }
 
-// Partial tells whether only the head of the file is held. Such a frame is
-// never published.
+// Partial tells whether only a part of the file is held. Such a frame is never
+// published.
 func (f *Frame) Partial() bool { return f.extent < f.size }
+
+// End returns where in the file the bytes end that are held.
+func (f *Frame) End() int64 { return f.base + f.extent }
 
 // Cost returns the memory it is charged with, in bytes.
 func (f *Frame) Cost() int64 { return f.cost }
@@ -113,7 +118,7 @@ func (f *Frame) Chunks() int { return int((f.extent + ChunkSize - 1) / ChunkSize
 // Chunk returns where chunk i lies in the file and the memory to read it into.
 func (f *Frame) Chunk(i int) (offset int64, into []byte) {
 	offset = int64(i) * ChunkSize
-	return offset, f.buffer.Bytes()[offset:min(offset+ChunkSize, f.extent)]
+	return f.base + offset, f.buffer.Bytes()[offset:min(offset+ChunkSize, f.extent)]
 }
 
 // Lend returns the descriptor that the kernel may serve the frame from. The
@@ -200,7 +205,7 @@ func (f *Frame) Wanted() int {
 
 // Read returns the bytes at [offset, offset+length), less where the frame
 // ends, as soon as all of them have landed. It fails with the frame's failure,
-// with ErrBeyond past the head that is held, or with ErrInterrupted when giveUp
+// with ErrBeyond outside of the part that is held, or with ErrInterrupted when giveUp
 // is closed first. The bytes may be used
 // until the caller's reference is released.
 func (f *Frame) Read(offset, length int64, giveUp <-chan struct{}) ([]byte, error) {
@@ -208,9 +213,10 @@ func (f *Frame) Read(offset, length int64, giveUp <-chan struct{}) ([]byte, erro
 	if offset < 0 || offset >= end {
 		return nil, nil
 	}
-	if end > f.extent {
+	if offset < f.base || end > f.base+f.extent {
 		return nil, ErrBeyond
 	}
+	offset, end = offset-f.base, end-f.base
 	first, last := int(offset/ChunkSize), int((end-1)/ChunkSize)
 	f.mu.Lock()
 	for {

@@ -1,26 +1,27 @@
 package fusefs
 
 import (
+	"bytes"
 	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"reelahead/cache"
+	"reelahead/prefetch"
 )
 
-// frameBytes is a reply straight from a frame's memory: the kernel copies it
-// from there, and the frame is held until it has. Implementing Slices keeps
-// go-fuse from ending the reply before that.
-type frameBytes struct {
-	frame *cache.Frame
-	bytes [1][]byte
-}
+// frameBytes is a reply straight from frames' memory: the kernel copies it from
+// there, and the frames are held until it has. Implementing Slices keeps go-fuse
+// from ending the reply before that.
+type frameBytes struct{ piece prefetch.Piece }
 
-func (r *frameBytes) Slices() ([][]byte, fuse.Status)      { return r.bytes[:], fuse.OK }
-func (r *frameBytes) Bytes(_ []byte) ([]byte, fuse.Status) { return r.bytes[0], fuse.OK }
-func (r *frameBytes) Size() int                            { return len(r.bytes[0]) }
-func (r *frameBytes) Done()                                { r.frame.Release() }
+func (r *frameBytes) Slices() ([][]byte, fuse.Status) { return r.piece.Slices(), fuse.OK }
+func (r *frameBytes) Bytes(_ []byte) ([]byte, fuse.Status) {
+	return bytes.Join(r.piece.Slices(), nil), fuse.OK
+}
+func (r *frameBytes) Size() int { return r.piece.Len() }
+func (r *frameBytes) Done()     { r.piece.Release() }
 
 // requestSize is the most that one READ or WRITE carries, in bytes (MaxWrite).
 const requestSize = 1 << 20
@@ -58,16 +59,17 @@ func (fs *fileSystem) Read(cancel <-chan struct{}, input *fuse.ReadIn, buf []byt
 	fs.mu.Unlock()
 	if fromFrame {
 		waiter := newWaiter(cancel, input.Pid)
-		bytes, err := h.lease.Read(int64(input.Offset), int64(input.Size), waiter.giveUp)
+		piece, err := h.lease.Read(int64(input.Offset), int64(input.Size), waiter.giveUp)
 		waiter.stop()
 		switch {
-		case err == nil && len(bytes) == 0:
+		case err == nil && piece.Len() == 0:
 			// At the end. go-fuse never calls Done for an empty reply, so it must
 			// hold nothing.
+			piece.Release()
 			return fuse.ReadResultData(nil), fuse.OK
 		case err == nil:
-			fs.opens.bytesRead.Add(int64(len(bytes)))
-			return &frameBytes{frame: h.lease.Frame.Acquire(), bytes: [1][]byte{bytes}}, fuse.OK
+			fs.opens.bytesRead.Add(int64(piece.Len()))
+			return &frameBytes{piece}, fuse.OK
 		case err == cache.ErrInterrupted:
 			return nil, fuse.EINTR
 		}

@@ -61,7 +61,7 @@ func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse
 				fs.countWriter(n.key, +1)
 				fs.engine.Changed(file, n.key.dev, n.key.ino)
 			case a.lease == nil && !fs.isUnnamed(n):
-				a.lease, a.expected = fs.engine.Open(reader, file, giveUp)
+				a.lease, a.expected = fs.engine.Open(reader, file, fs.toldSize(n), giveUp)
 			}
 			return fs.finishOpen(a)
 		}, fs.release)
@@ -98,6 +98,13 @@ func (fs *fileSystem) openReady(a *attempt, reader prefetch.Reader) *handle {
 	}
 	fs.retell(a)
 	return h
+}
+
+// toldSize is the size of a file, in bytes, as the kernel knows it.
+func (fs *fileSystem) toldSize(n *node) int64 {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return n.told.Size
 }
 
 // finishOpen fits the open into the node's mode. Where the source's file is

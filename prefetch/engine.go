@@ -55,13 +55,17 @@ type Engine struct {
 	unready   map[*fetch]struct{}  // those of fetches that are not ready: few of many
 	absent    map[string]time.Time // names that can't be fetched for now, and when that was found
 	listings  listings
-	reach     int    // names to ask the predictor for: more than any window needs
-	round     uint64 // counts the times that a stream's window was brought up to date
-	limiter   limiter
-	jobs      int // goroutines that work on the source now
-	timing    timing
-	closed    bool
-	stop      chan struct{}
+	spans     map[string]*span // of large files that are open
+	lastSpan  uint64
+	// lastSpanStream is the last stream inside a file, counted from spanStreams.
+	lastSpanStream StreamID
+	reach          int    // names to ask the predictor for: more than any window needs
+	round          uint64 // counts the times that a stream's window was brought up to date
+	limiter        limiter
+	jobs           int // goroutines that work on the source now
+	timing         timing
+	closed         bool
+	stop           chan struct{}
 }
 
 type counters struct {
@@ -116,6 +120,7 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 		unready:   make(map[*fetch]struct{}),
 		absent:    make(map[string]time.Time),
 		listings:  newListings(),
+		spans:     make(map[string]*span),
 		reach:     minAhead,
 		limiter:   newLimiter(config.MaxInflight),
 		stop:      make(chan struct{}),
@@ -131,13 +136,13 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 // Open is told of every open of a regular file for reading, before it is
 // answered, unless OpenReady has answered it. It returns the frame to serve it
 // from, ready or on its way and promoted before everything that no reader waits
-// for, or nil: serve from the source. It may wait for the source, giveUp ends
-// that.
+// for, or nil: serve from the source. size is what the opener was told that the
+// file has, in bytes, 0 if nothing. It may wait for the source, giveUp ends that.
 //
 // What it returns is what the source has now, or had at most the validity time
 // ago. expected tells that the open was predicted, at least one open before it,
 // as one of those that come next, whether or not its fetch has come that far.
-func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) (lease *Lease, expected bool) {
+func (e *Engine) Open(reader Reader, name string, size int64, giveUp <-chan struct{}) (lease *Lease, expected bool) {
 	if e.config.Disabled {
 		return nil, false
 	}
@@ -154,7 +159,7 @@ func (e *Engine) Open(reader Reader, name string, giveUp <-chan struct{}) (lease
 		}
 		frame.Release()
 	}
-	if f == nil && !confirmed {
+	if f == nil && !confirmed && !(e.source.remote && e.large(size)) {
 		return nil, expected
 	}
 	return e.join(f, id, name, arrived, giveUp), expected
@@ -209,6 +214,9 @@ func (e *Engine) Close(lease *Lease) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.observeDepthLocked(lease, time.Now())
+	if lease.reader != nil {
+		lease.reader.closeLocked()
+	}
 	if lease.fetch != nil {
 		lease.fetch.readers--
 		e.settleLocked(lease.fetch)
@@ -225,6 +233,7 @@ func (e *Engine) Changed(name string, dev, ino uint64) {
 	e.attrs.Changed(name)
 	e.mu.Lock()
 	delete(e.absent, name)
+	e.spansChangedLocked(name, dev, ino)
 	e.mu.Unlock()
 	e.cancel(e.store.DropTree(name))
 	if ino != 0 {

@@ -15,7 +15,7 @@ func (r *rig) hog(reader Reader, names []string) (held []*Lease) {
 		if !r.ready(name) {
 			return held
 		}
-		lease, _ := r.Open(reader, name, nil)
+		lease, _ := r.Open(reader, name, 0, nil)
 		if lease == nil {
 			r.t.Fatalf("%s is ready and not served", name)
 		}
@@ -58,7 +58,7 @@ func TestReaderIsServedByTheSourceWhenTheCacheIsHeld(t *testing.T) {
 	names := r.frames("f%04d.exr", 1, 12, mib)
 	held := r.hog(1, names)
 	for _, name := range names[1+len(held):] {
-		if lease, _ := r.Open(1, name, nil); lease != nil {
+		if lease, _ := r.Open(1, name, 0, nil); lease != nil {
 			t.Errorf("%s got memory that is not there", name)
 			r.Close(lease)
 		}

@@ -137,7 +137,7 @@ func (r *rig) open(reader Reader, name string) served {
 
 func (r *rig) read(reader Reader, name string) (served, []byte) {
 	r.t.Helper()
-	lease, _ := r.Open(reader, name, nil)
+	lease, _ := r.Open(reader, name, 0, nil)
 	if lease == nil {
 		return fromSource, nil
 	}
@@ -146,11 +146,12 @@ func (r *rig) read(reader Reader, name string) (served, []byte) {
 	if lease.Frame.Ready() {
 		from = fromCache
 	}
-	got, err := lease.Read(0, lease.Frame.Size(), nil)
+	piece, err := lease.Read(0, lease.Frame.Size(), nil)
 	if err != nil {
 		return fromSource, nil // the application gets it from lease.Source
 	}
-	return from, bytes.Clone(got)
+	defer piece.Release()
+	return from, bytes.Join(piece.Slices(), nil)
 }
 
 func (r *rig) ready(name string) bool {

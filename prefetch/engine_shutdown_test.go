@@ -90,7 +90,7 @@ func TestShutdownLeavesFramesThatApplicationsHold(t *testing.T) {
 	names := r.frames("f%04d.exr", 1, 6, 64*kib)
 	r.play(1, names[:2]...)
 	r.becomesReady(names[2])
-	lease, _ := r.Open(1, names[2], nil)
+	lease, _ := r.Open(1, names[2], 0, nil)
 	if err := r.Shutdown(20 * time.Second); err == nil {
 		t.Error("no word of the frame that is held")
 	}
@@ -109,7 +109,7 @@ func TestOpenAfterShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if lease, _ := r.Open(1, name, nil); lease != nil {
+		if lease, _ := r.Open(1, name, 0, nil); lease != nil {
 			t.Errorf("%s is served after the end", name)
 			r.Close(lease)
 		}
@@ -170,7 +170,7 @@ func TestReaderThatGivesUp(t *testing.T) {
 	giveUp := make(chan struct{})
 	answered := make(chan *Lease)
 	go func() {
-		lease, _ := r.Open(1, names[2], giveUp)
+		lease, _ := r.Open(1, names[2], 0, giveUp)
 		answered <- lease
 	}()
 	r.eventually("it waits", func() bool {
@@ -192,7 +192,7 @@ func TestDiscardedFrameIsServedToNobody(t *testing.T) {
 	names := r.frames("f%04d.exr", 1, 8, 64*kib)
 	r.play(1, names[:2]...)
 	r.becomesReady(names[2])
-	lease, _ := r.Open(1, names[2], nil)
+	lease, _ := r.Open(1, names[2], 0, nil)
 	frame := lease.Frame.Acquire()
 	r.Discard(lease)
 	if again := r.store.Lookup(names[2]); again != nil {

@@ -61,6 +61,7 @@ type fetch struct {
 	err         error
 	starved     bool // found no memory; tried again when some may be free
 	confirming  bool
+	block       *block // the part of a large file that it is, nil for a file
 	round       uint64 // of Engine.round, when a stream last wanted it
 	spent       bool   // read from an announced list in which it does not come again
 }
@@ -112,7 +113,7 @@ func (e *Engine) wantLocked(s *stream, name string, deadline time.Time) {
 		return // a loop comes by the same file again
 	}
 	w := want{deadline, s.headsOnly()}
-	if f.frame != nil && f.frame.Partial() && !w.head {
+	if f.frame != nil && f.frame.Partial() && !w.head && !e.large(f.frame.Size()) {
 		others := f.wants
 		f.wants = nil
 		e.failLocked(f, errCancelled)
@@ -216,15 +217,17 @@ type Lease struct {
 	// has something else the frame has failed. nil: nothing to wait for.
 	Checked <-chan struct{}
 
-	fetch  *fetch // set if the lease counts as one of its readers
+	fetch  *fetch      // set if the lease counts as one of its readers
+	reader *spanReader // of a large file, beyond what the frame holds; else nil
 	stream StreamID
 	opened time.Time
 	depth  atomic.Int64 // how far into the file was read, in bytes
 }
 
-// Read returns bytes of the leased frame, as Frame.Read does, once nothing
-// forbids it any more.
-func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) ([]byte, error) {
+// Read returns the bytes of the file at [offset, offset+length), less where it
+// ends, once nothing forbids it any more. It fails if they are to be read from
+// the source, or with cache.ErrInterrupted when giveUp is closed first.
+func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) (Piece, error) {
 	if end := offset + length; end > l.depth.Load() {
 		l.depth.Store(end)
 	}
@@ -232,10 +235,22 @@ func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) ([]byte, erro
 		select {
 		case <-l.Checked:
 		case <-giveUp:
-			return nil, cache.ErrInterrupted
+			return Piece{}, cache.ErrInterrupted
 		}
 	}
-	return l.Frame.Read(offset, length, giveUp)
+	end := min(offset+length, l.Frame.Size())
+	inOrder := l.reader != nil && l.reader.note(offset, end)
+	bytes, err := l.Frame.Read(offset, length, giveUp)
+	switch {
+	case err == nil:
+		if inOrder {
+			l.reader.moveTo(l.Frame.End()/blockSize, false)
+		}
+		return pieceOf(l.Frame, bytes), nil
+	case inOrder && errors.Is(err, cache.ErrBeyond):
+		return l.reader.read(offset, end, giveUp)
+	}
+	return Piece{}, err
 }
 
 // join makes an open take part in the fetch f, or start one for a stream that
@@ -279,6 +294,9 @@ func (e *Engine) join(f *fetch, s StreamID, name string, arrived time.Time, give
 		if fd, err := unix.FcntlInt(uintptr(f.fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
 			lease.Source = fd
 		}
+	}
+	if e.large(f.frame.Size()) {
+		lease.reader = e.readSpanLocked(name, f.frame.Attr())
 	}
 	valid := f.phase == phaseReady && arrived.Sub(f.frame.Attr().Known) <= e.config.Validity
 	if known := f.frame.Attr(); !valid && known.Known.Before(arrived) {
@@ -325,7 +343,14 @@ func (e *Engine) Discard(lease *Lease) {
 // open asks the source for the file and finds memory for it. The caller has
 // counted it as outstanding and moved the fetch to phaseOpening.
 func (e *Engine) open(f *fetch) {
-	fd, attr, err := e.openSource(f.name)
+	var fd int
+	var attr cache.Attr
+	var err error
+	if f.block != nil {
+		fd, attr, err = f.block.span.open(e, f.block.index)
+	} else {
+		fd, attr, err = e.openSource(f.name)
+	}
 	var frame *cache.Frame
 	if err == nil {
 		frame, err = e.allocate(f, attr)
@@ -409,7 +434,7 @@ func (e *Engine) openSource(name string) (int, cache.Attr, error) {
 func (e *Engine) unfit(attr cache.Attr) error {
 	changed := time.Unix(attr.Ctime.Sec, int64(attr.Ctime.Nsec))
 	switch {
-	case !attr.IsRegular() || attr.Size > e.ledger.Limit()/2:
+	case !attr.IsRegular(), attr.Size > e.ledger.Limit()/2 && !e.large(attr.Size):
 		return errNever
 	case attr.Size == 0 || time.Since(changed).Abs() <= settleTime || e.Writing(attr.Dev, attr.Ino):
 		return errUnfit
@@ -420,14 +445,19 @@ func (e *Engine) unfit(attr cache.Attr) error {
 // allocate finds memory for a file, or for its head where nobody needs more.
 func (e *Engine) allocate(f *fetch, attr cache.Attr) (*cache.Frame, error) {
 	e.mu.Lock()
-	extent := attr.Size
-	if f.headOnly() && attr.Size > headShare*headSize {
+	base, extent := int64(0), attr.Size
+	switch {
+	case f.block != nil:
+		base, extent = f.block.base(), blockSize
+	case e.large(attr.Size) && len(f.wants) > 0:
+		extent = blockSize
+	case e.large(attr.Size) || f.headOnly() && attr.Size > headShare*headSize:
 		extent = headSize
 	}
 	e.mu.Unlock()
-	frame, err := cache.NewHead(e.arena, f.name, attr, extent)
+	frame, err := cache.NewPart(e.arena, f.name, attr, base, extent)
 	if errors.Is(err, cache.ErrFull) && e.store.Reclaim(extent) {
-		frame, err = cache.NewHead(e.arena, f.name, attr, extent)
+		frame, err = cache.NewPart(e.arena, f.name, attr, base, extent)
 	}
 	return frame, err
 }
@@ -473,7 +503,12 @@ func (e *Engine) readChunk(f *fetch, chunk int) {
 	e.counters.fetched.Add(int64(len(into)))
 	f.frame.Land(chunk)
 	f.landed++
-	if f.landed == f.frame.Chunks() {
+	switch {
+	case f.landed < f.frame.Chunks():
+	case f.block != nil:
+		// Read after the open that it is for: nothing to confirm.
+		e.readyLocked(f)
+	default:
 		f.phase = phaseConfirming
 	}
 }
@@ -518,15 +553,20 @@ func (e *Engine) confirmWhole(f *fetch) {
 		e.failLocked(f, err)
 		return
 	}
-	e.source.Release(f.fd)
-	f.fd = -1
-	f.phase = phaseReady
-	delete(e.unready, f)
 	if f.frame.Partial() {
 		f.frame.Confirm(attr.Known)
 	} else {
 		f.frame.Publish(attr.Known)
 	}
+	e.readyLocked(f)
+}
+
+// readyLocked ends a fetch that is whole.
+func (e *Engine) readyLocked(f *fetch) {
+	e.source.Release(f.fd)
+	f.fd = -1
+	f.phase = phaseReady
+	delete(e.unready, f)
 	e.timing.observe(time.Since(f.started))
 	for id := range f.wants {
 		if s := e.streams[id]; s != nil {

@@ -149,7 +149,7 @@ func TestOpenOfAFrameOnItsWayIsChecked(t *testing.T) {
 	if r.ready(names[1]) {
 		t.Skip("this machine is too busy to come before the end of a fetch")
 	}
-	lease, _ := r.Open(1, names[1], nil)
+	lease, _ := r.Open(1, names[1], 0, nil)
 	if lease == nil {
 		return // seen to have changed
 	}
@@ -271,7 +271,7 @@ func TestUnfitFilesAreNotFetchedAndHoldNobodyUp(t *testing.T) {
 		t.Errorf("in the cache: %q, want the two regular files", got)
 	}
 	for name := range unfit {
-		if lease, _ := r.Open(1, name, nil); lease != nil {
+		if lease, _ := r.Open(1, name, 0, nil); lease != nil {
 			t.Errorf("%s is served from the cache", name)
 			r.Close(lease)
 		}

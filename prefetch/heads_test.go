@@ -15,7 +15,7 @@ import (
 func (r *rig) scan(reader Reader, names ...string) {
 	r.t.Helper()
 	for _, name := range names {
-		lease, _ := r.Open(reader, name, nil)
+		lease, _ := r.Open(reader, name, 0, nil)
 		if lease == nil {
 			continue
 		}
@@ -24,8 +24,11 @@ func (r *rig) scan(reader Reader, names ...string) {
 			r.t.Fatal(err)
 		}
 		// A failure sends the application to the source.
-		if got, err := lease.Read(0, 4*kib, nil); err == nil && !bytes.Equal(got, want[:4*kib]) {
-			r.t.Errorf("the head of %s: wrong bytes", name)
+		if piece, err := lease.Read(0, 4*kib, nil); err == nil {
+			if !bytes.Equal(bytes.Join(piece.Slices(), nil), want[:4*kib]) {
+				r.t.Errorf("the head of %s: wrong bytes", name)
+			}
+			piece.Release()
 		}
 		r.Close(lease)
 	}
@@ -44,7 +47,7 @@ func TestScanFetchesHeadsOnly(t *testing.T) {
 	if most := int64(6*size + 30*headSize); counters.BytesFetched > most {
 		t.Errorf("fetched %d bytes for 30 heads, want at most %d", counters.BytesFetched, most)
 	}
-	lease, _ := r.Open(1, names[30], nil)
+	lease, _ := r.Open(1, names[30], 0, nil)
 	if lease == nil {
 		t.Fatal("the next head was not there")
 	}

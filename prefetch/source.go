@@ -25,6 +25,7 @@ const maxOpenDirectories = 256
 type Source struct {
 	root     int
 	validity time.Duration
+	remote   bool // a network or FUSE client
 	direct   bool // frames are read past the client's page cache
 	closer   *closer
 
@@ -47,15 +48,16 @@ func OpenSource(path string, validity time.Duration) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open source directory %s: %w", path, err)
 	}
-	return &Source{root: fd, validity: validity, direct: readsDirectly(fd), closer: newCloser(), directories: make(map[string]*Directory)}, nil
+	remote := isRemote(fd)
+	return &Source{root: fd, validity: validity, remote: remote, direct: remote, closer: newCloser(), directories: make(map[string]*Directory)}, nil
 }
 
-// readsDirectly tells whether a source is one whose frames are better read with
-// O_DIRECT: a network or FUSE client, where a read past the page cache costs
-// half the processor time, keeps one copy of a frame in memory instead of two,
-// and asks for 1 MiB whatever the read-ahead is. Such clients take any offset
-// and length; a local disk does not.
-func readsDirectly(fd int) bool {
+// isRemote tells whether a source is a network or FUSE client. Its frames are
+// better read with O_DIRECT: a read past the page cache costs half the processor
+// time, keeps one copy of a frame in memory instead of two, and asks for 1 MiB
+// whatever the read-ahead is. Such clients take any offset and length; a local
+// disk does not.
+func isRemote(fd int) bool {
 	var s unix.Statfs_t
 	if unix.Fstatfs(fd, &s) != nil {
 		return false

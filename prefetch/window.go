@@ -388,7 +388,7 @@ func (e *Engine) lookOverLocked(now time.Time) {
 // opened: its last word is older than half the validity, and a stream that moves
 // will come to it. A player on pause costs the source nothing.
 func (e *Engine) agesLocked(f *fetch, now time.Time) bool {
-	if e.config.Validity == 0 || now.Sub(f.frame.Attr().Known) <= e.config.Validity/2 {
+	if e.config.Validity == 0 || f.block != nil || now.Sub(f.frame.Attr().Known) <= e.config.Validity/2 {
 		return false
 	}
 	for id := range f.wants {

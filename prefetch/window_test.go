@@ -77,7 +77,7 @@ func TestExpectedOpens(t *testing.T) {
 		{2, names[6], true}, // for the other reader, and as good for this one
 	} {
 		r.quiet()
-		lease, expected := r.Open(step.reader, step.name, nil)
+		lease, expected := r.Open(step.reader, step.name, 0, nil)
 		if lease != nil {
 			r.Close(lease)
 		}
