@@ -177,6 +177,7 @@ func mergeReports(runs []*Report) *Report {
 		total.FirstFrameMS = max(total.FirstFrameMS, run.FirstFrameMS)
 		total.LongestRun = max(total.LongestRun, run.LongestRun)
 		total.latency.merge(run.latency)
+		total.Scheduling.merge(run.Scheduling)
 	}
 	total.Latency, total.Histograms = total.latency.report(), total.latency.encode()
 	if total.Seconds > 0 {

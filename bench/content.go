@@ -119,7 +119,7 @@ func fillFrame(dst []byte, l layout, s stamp) {
 	clear(dst[at:l.stamp])
 	s.marshal(dst[l.stamp:])
 	content, key := dst[l.stamp+stampSize:], s.key()
-	share := max(alignUp(int64(len(content)/runtime.GOMAXPROCS(0))), fillShare)
+	share := max(alignUp(int64(len(content)/runtime.NumCPU())), fillShare)
 	var filling sync.WaitGroup
 	for from := share; from < int64(len(content)); from += share {
 		filling.Go(func() {

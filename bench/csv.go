@@ -11,7 +11,7 @@ import (
 // start of the run.
 var csvHeader = []string{
 	"client", "k", "frame", "path", "result", "due_ms", "began_ms", "done_ms",
-	"open_ms", "read_ms", "close_ms", "bytes", "error",
+	"open_ms", "read_ms", "close_ms", "bytes", "error", "first_byte_ms", "own_error_ms",
 }
 
 // WriteCSV writes one row for each frame, client by client. Cells of what did
@@ -37,7 +37,7 @@ func csvRow(client int, row Row) []string {
 	ms := func(d time.Duration) string { return strconv.FormatFloat(milliseconds(d), 'f', 3, 64) }
 	cells := []string{
 		strconv.Itoa(client), strconv.Itoa(row.K), strconv.Itoa(row.Frame.Number), row.Frame.Path, string(row.Result),
-		"", "", "", "", "", "", "", "",
+		"", "", "", "", "", "", "", "", "", "",
 	}
 	if row.Due > 0 {
 		cells[5] = ms(row.Due)
@@ -46,6 +46,7 @@ func csvRow(client int, row Row) []string {
 		copy(cells[6:], []string{
 			ms(row.Began), ms(row.Done), ms(row.Open), ms(row.Read), ms(row.Close), strconv.FormatInt(row.Bytes, 10),
 		})
+		cells[13], cells[14] = ms(row.First), ms(row.Own)
 	}
 	if row.Err != nil {
 		cells[12] = row.Err.Error()

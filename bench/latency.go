@@ -95,17 +95,18 @@ type Histograms struct {
 	Frame string `json:"frame"`
 }
 
+func (l latencies) encode() Histograms {
+	return Histograms{encode(l.open), encode(l.first), encode(l.read), encode(l.close), encode(l.frame)}
+}
+
 // encode can't fail: only histograms that a library did not make can't be
 // encoded.
-func (l latencies) encode() Histograms {
-	text := func(h *hdrhistogram.Histogram) string {
-		encoded, err := h.EncodeV2()
-		if err != nil {
-			panic(fmt.Sprintf("bench: encode a histogram: %v", err))
-		}
-		return string(encoded)
+func encode(h *hdrhistogram.Histogram) string {
+	encoded, err := h.EncodeV2()
+	if err != nil {
+		panic(fmt.Sprintf("bench: encode a histogram: %v", err))
 	}
-	return Histograms{text(l.open), text(l.first), text(l.read), text(l.close), text(l.frame)}
+	return string(encoded)
 }
 
 // decode is the inverse of encode.

@@ -29,3 +29,21 @@ func TestHistogramsSurviveTheReport(t *testing.T) {
 		t.Error("a broken histogram is accepted")
 	}
 }
+
+func TestSchedulingOfSeveralRuns(t *testing.T) {
+	var total SchedulingReport
+	for _, late := range []time.Duration{ms, 3 * ms} {
+		clock := newTimekeeper(Rate{100, 1}, time.Sleep)
+		for range 50 {
+			clock.note(0, late)
+		}
+		rows := [][]Row{{{Result: OutcomeLate, Began: 0, Done: 5 * ms, Due: 4 * ms}, {Result: OutcomeLate, Began: time.Second, Due: time.Second, Done: time.Second}}}
+		total.merge(clock.report(rows))
+	}
+	if total.Waits != 100 || total.OverLimit != 50 || total.DropsNear != 1 || total.LimitMS != 1 {
+		t.Errorf("%+v", total)
+	}
+	if total.Error.P50 > 1.01 || total.Error.P95 < 2.99 || total.Error.P95 > 3.01 {
+		t.Errorf("errors of %+v ms", total.Error)
+	}
+}

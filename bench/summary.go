@@ -17,7 +17,7 @@ func (r *Report) WriteSummary(w io.Writer) error {
 	if r.Interrupted {
 		fmt.Fprintf(out, "interrupted: this is what was played until then\n")
 	}
-	fmt.Fprintf(out, "clients\t%d, %s\n", r.Clients, r.rate())
+	fmt.Fprintf(out, "clients\t%d, %s%s\n", r.Clients, r.rate(), r.ways())
 	for _, words := range r.StaysWarm {
 		fmt.Fprintf(out, "not cold\t%s\n", words)
 	}
@@ -53,6 +53,30 @@ func (r *Report) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(w, "failed: client %d, frame %d: %s\n", failure.Client, failure.Frame, failure.Error)
 	}
 	return nil
+}
+
+// ways say how frames were read, where that is not the usual way.
+func (r *Report) ways() string {
+	text := ""
+	if r.Threads > 1 {
+		text += fmt.Sprintf(", %d threads each", r.Threads)
+	}
+	if r.Reader != ReadWhole.String() {
+		text += ", reader " + r.Reader
+	}
+	if r.Block > 0 {
+		text += ", blocks of " + humanize.IBytes(uint64(r.Block))
+	}
+	if r.Direct {
+		text += ", direct"
+	}
+	if r.Aligned {
+		text += ", aligned"
+	}
+	if r.StaggerMS > 0 {
+		text += fmt.Sprintf(", staggered by %v ms", r.StaggerMS)
+	}
+	return text
 }
 
 // words say how punctual the player was.

@@ -117,6 +117,24 @@ type SchedulingReport struct {
 	// DropsNear counts the dropped frames that the player's own delay may have
 	// caused: it was late beyond the limit while they were read or waited for.
 	DropsNear int `json:"drops_near"`
+	// Histogram is the whole distribution behind Error, as those of Histograms.
+	Histogram string `json:"histogram"`
+}
+
+// merge adds what another run or another host has measured. A histogram that
+// can't be read is left out.
+func (s *SchedulingReport) merge(other SchedulingReport) {
+	s.Waits += other.Waits
+	s.OverLimit += other.OverLimit
+	s.DropsNear += other.DropsNear
+	s.LimitMS = max(s.LimitMS, other.LimitMS)
+	all := newHistogram()
+	for _, text := range []string{s.Histogram, other.Histogram} {
+		if errors, err := hdrhistogram.Decode([]byte(text)); err == nil {
+			all.Merge(errors)
+		}
+	}
+	s.Error, s.Histogram = percentiles(all), encode(all)
 }
 
 // report counts the drops of all clients near the delays.
@@ -125,7 +143,7 @@ func (t *timekeeper) report(rows [][]Row) SchedulingReport {
 	defer t.mu.Unlock()
 	r := SchedulingReport{
 		Waits: int(t.errors.TotalCount()), Error: percentiles(t.errors),
-		LimitMS: milliseconds(t.limit()), OverLimit: t.over,
+		LimitMS: milliseconds(t.limit()), OverLimit: t.over, Histogram: encode(t.errors),
 	}
 	for _, client := range rows {
 		for _, row := range client {

@@ -379,7 +379,7 @@ func TestBenchPlayTakesTheOptionsOfFrametest(t *testing.T) {
 		{[]string{"-r", "11", dir}, 2, "wrong size"},
 		{[]string{"-r", "2k", dir}, 2, "wrong size"},
 		{[]string{"-r", "2k", "-z", "10", dir}, 0, "unpaced"},
-		{[]string{"-r", "-f", "200", "-q", "4", "-b", "2", "-v", dir}, 0, "200 fps"},
+		{[]string{"-r", "-f", "4", "-n", "6", "-q", "4", "-b", "2", "-v", dir}, 0, "4 fps"},
 		{[]string{"-r", "-m", dir}, 0, "unpaced"},
 		{[]string{"-r", "-x", filepath.Join(t.TempDir(), "f.csv"), dir}, 0, "unpaced"},
 		{[]string{"-r", "-z", "12812288", dir}, 64, "--size 12812288"},
