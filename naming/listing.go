@@ -20,6 +20,10 @@ type Listing struct {
 	pads   []paddings // of all groups, one for each number
 	texts  []uint16   // length of the text before each of those numbers
 	hexed  bool       // some group has a hexadecimal number
+
+	// The order in which the directory gave its names, if it is not that of the
+	// names themselves: names by rank, and the ranks of names.
+	given, ranks []uint32
 }
 
 // group is the names of one shape, at least two of them.
@@ -40,31 +44,60 @@ type block struct{ start, end uint32 }
 // reference to names. Names beyond 4 GiB of text in one directory are left
 // out, which no real directory reaches.
 func NewListing(names []string) *Listing {
-	sorted := names
-	if !slices.IsSorted(names) {
-		sorted = slices.Clone(names)
-		slices.Sort(sorted)
-	}
-	l := &Listing{offsets: make([]uint32, 0, len(sorted)+1)}
+	places := make([]uint32, len(names)) // in names, in the order of names
 	total := 0
-	for _, name := range sorted {
+	for i, name := range names {
+		places[i] = uint32(i)
 		total += len(name)
 	}
+	up, down := slices.IsSorted(names), isSortedDown(names)
+	if !up {
+		slices.SortFunc(places, func(a, b uint32) int { return strings.Compare(names[a], names[b]) })
+	}
+	l := &Listing{offsets: make([]uint32, 0, len(names)+1)}
 	var text strings.Builder
 	text.Grow(min(total, math.MaxUint32))
-	previous, any := "", false
-	for _, name := range sorted {
-		if any && name == previous || text.Len()+len(name) > math.MaxUint32 {
+	kept := places[:0]
+	for _, place := range places {
+		name := names[place]
+		if len(kept) > 0 && name == names[kept[len(kept)-1]] || text.Len()+len(name) > math.MaxUint32 {
 			continue
 		}
 		l.offsets = append(l.offsets, uint32(text.Len()))
 		text.WriteString(name)
-		previous, any = name, true
+		kept = append(kept, place)
 	}
 	l.offsets = append(l.offsets, uint32(text.Len()))
 	l.text = text.String()
+	if !up && !down {
+		l.rank(kept, len(names))
+	}
 	newGrouping(l).run()
 	return l
+}
+
+func isSortedDown(names []string) bool {
+	return slices.IsSortedFunc(names, func(a, b string) int { return strings.Compare(b, a) })
+}
+
+// rank remembers the order in which the names were given: places[i] is where the
+// i-th of the sorted ones stood among count.
+func (l *Listing) rank(places []uint32, count int) {
+	const none = math.MaxUint32
+	at := make([]uint32, count)
+	for i := range at {
+		at[i] = none
+	}
+	for i, place := range places {
+		at[place] = uint32(i)
+	}
+	l.given, l.ranks = make([]uint32, 0, len(places)), make([]uint32, len(places))
+	for _, i := range at {
+		if i != none {
+			l.ranks[i] = uint32(len(l.given))
+			l.given = append(l.given, i)
+		}
+	}
 }
 
 // Len returns the number of names.
@@ -88,7 +121,7 @@ func (l *Listing) Contains(name string) bool {
 // SizeBytes returns the memory that the listing holds.
 func (l *Listing) SizeBytes() int64 {
 	const listing, group, block, pad, text = 160, 32, 8, 16, 2
-	return listing + int64(len(l.text)) + 4*int64(cap(l.offsets)+cap(l.order)) +
+	return listing + int64(len(l.text)) + 4*int64(cap(l.offsets)+cap(l.order)+cap(l.given)+cap(l.ranks)) +
 		group*int64(cap(l.groups)) + block*int64(cap(l.blocks)) + pad*int64(cap(l.pads)) + text*int64(cap(l.texts))
 }
 
@@ -96,18 +129,38 @@ func (l *Listing) SizeBytes() int64 {
 // name, the way a reader that sorts a glob goes; direction is 1 or -1. It
 // gives up after a bounded number of names of other kinds.
 func (l *Listing) Neighbour(name string, direction int) (string, bool) {
-	const patience = 256 // a companion or two for each name, and then some
 	i, found := l.Search(name)
 	if direction > 0 && !found {
 		i--
 	}
+	return l.alike(name, i, direction, l.At)
+}
+
+// Listed returns the next name with the same extension in the order in which the
+// directory gave its names, the way of a reader that does not sort: find, tar,
+// os.listdir. There is none where that is the order of the names, or name is not
+// there.
+func (l *Listing) Listed(name string, direction int) (string, bool) {
+	if l.given == nil {
+		return "", false
+	}
+	i, found := l.Search(name)
+	if !found {
+		return "", false
+	}
+	return l.alike(name, int(l.ranks[i]), direction, func(rank int) string { return l.At(int(l.given[rank])) })
+}
+
+// alike returns the nearest name from place i on that has name's extension.
+func (l *Listing) alike(name string, i, direction int, at func(int) string) (string, bool) {
+	const patience = 256 // a companion or two for each name, and then some
 	extension := Extension(name)
 	for range patience {
 		i += direction
 		if i < 0 || i >= l.Len() {
 			return "", false
 		}
-		if other := l.At(i); Extension(other) == extension {
+		if other := at(i); Extension(other) == extension {
 			return other, true
 		}
 	}

@@ -38,7 +38,8 @@ func (c *cursor) predict(dirs Directories, n int) Prediction {
 
 // speaks reports whether the evidence is good enough to act on next. A reader
 // that surprised again and again must first be right twice; so must one that
-// goes from name to name as they sort, whatever the numbers say; and one
+// goes from name to name as they sort, whatever the numbers say, or as the
+// directory gives them; and one
 // checkpoint restored does not mean that the next will be.
 func (c *cursor) speaks(next []string) bool {
 	switch {
@@ -48,7 +49,7 @@ func (c *cursor) speaks(next []string) bool {
 		return false
 	case c.agreed >= settled:
 		return true
-	case c.walk.way == byteOrder && c.unnumbered:
+	case c.walk.way == asGiven, c.walk.way == byteOrder && c.unnumbered:
 		return false
 	}
 	return c.agreed > 0 || !isCheckpoint(c.at.name, splitPlace(next[0]).name)

@@ -17,25 +17,20 @@ type tree map[string]*naming.Listing
 
 func (t tree) Listing(dir string) *naming.Listing { return t[dir] }
 
-// newTree builds a tree from file paths.
+// newTree builds a tree from file paths. Its directories give their names in the
+// order in which they come first.
 func newTree(files ...string) tree {
-	names := make(map[string]map[string]bool)
+	names, seen := make(map[string][]string), make(map[string]bool)
 	for _, file := range files {
-		for at := file; at != ""; {
+		for at := file; at != "" && !seen[at]; {
+			seen[at] = true
 			p := splitPlace(at)
-			if names[p.dir] == nil {
-				names[p.dir] = make(map[string]bool)
-			}
-			names[p.dir][p.name] = true
+			names[p.dir] = append(names[p.dir], p.name)
 			at = p.dir
 		}
 	}
 	t := make(tree)
-	for dir, set := range names {
-		var list []string
-		for name := range set {
-			list = append(list, name)
-		}
+	for dir, list := range names {
 		t[dir] = naming.NewListing(list)
 	}
 	return t

@@ -81,6 +81,15 @@ var mixes = []mix{
 		names := frames(stem(r)+"%d.jpg", r.IntN(2), 60+r.IntN(60), 1)
 		return names, asOne(slices.Sorted(slices.Values(names))), 4
 	}, false},
+	{"as the directory gives them", func(r *rand.Rand) ([]string, []event, int) {
+		names := frames(stem(r)+"%05d.exr", 1, 100, 1)
+		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		var opens []string
+		for _, name := range names {
+			opens = append(opens, "set/"+name)
+		}
+		return opens, asOne(opens), 8
+	}, false},
 	{"tiles inside frames", func(r *rand.Rand) ([]string, []event, int) {
 		var names []string
 		tiles, fast := 3+r.IntN(5), r.IntN(2)

@@ -14,6 +14,7 @@ const (
 	byteOrder             // as strings sort: 1, 10, 100, 11
 	along                 // one number of several first: tile 0, 1, 2 of frame 1, then frame 2
 	alphabetic            // by letters: xaz, xba
+	asGiven               // as the directory gives its names: no order of theirs
 	across                // the same name in one numbered folder after the other
 )
 
@@ -110,6 +111,8 @@ func (k *walker) step1() (string, bool) {
 	switch k.way {
 	case byteOrder:
 		return k.repeat(k.listing.Neighbour)
+	case asGiven:
+		return k.repeat(k.listing.Listed)
 	case alphabetic:
 		return k.repeat(k.listing.Alphabetic)
 	case along:
@@ -281,12 +284,25 @@ func measure(from string, marked mark, to spot, thorough bool) move {
 			return move{true, walk{way: byteOrder, step: direction}, m.delta}
 		}
 	}
-	if m.delta == 0 {
-		return m
+	if m.delta != 0 {
+		m.refine(from, to)
 	}
+	if !m.unit() || m.delta == 0 {
+		for _, direction := range [...]int{1, -1} {
+			if name, ok := to.listing.Listed(to.name, -direction); ok && name == from {
+				return move{true, walk{way: asGiven, step: direction}, m.delta}
+			}
+		}
+	}
+	return m
+}
+
+// refine finds out by which of several numbers, or by how much of one, a move by
+// m.delta names of a sequence goes.
+func (m *move) refine(from string, to spot) {
 	differing := to.sequence.Differing(from, to.name)
 	if len(differing) != 1 {
-		return m
+		return
 	}
 	number, last := differing[0], len(to.sequence.Numbers(to.name))-1
 	for _, direction := range [...]int{1, -1} {
@@ -294,13 +310,13 @@ func measure(from string, marked mark, to spot, thorough bool) move {
 			break // the only number: along it is the natural order
 		}
 		if name, ok := to.sequence.Along(from, number, direction); ok && name == to.name {
-			return move{true, walk{way: along, number: number, step: direction}, m.delta}
+			m.walk = walk{way: along, number: number, step: direction}
+			return
 		}
 	}
 	if _, by, ok := naming.Between(from, to.name); ok && by == int64(m.delta) {
 		m.walk.number, m.walk.value = number, by
 	}
-	return m
 }
 
 // guess relates two names by arithmetic.

@@ -37,6 +37,8 @@ type reading struct {
 	// weak tells that most opens are not foreseen, although the order has a reason:
 	// how many are is for the predictor's tests to say, which replay the recording.
 	weak bool
+	// asGiven tells that it reads files as the directory gives them, all of them.
+	asGiven bool
 }
 
 // lockOn is how many opens of a way show where it goes.
@@ -203,6 +205,9 @@ func (r reading) keep(t *testing.T, opens []recordedOpen) {
 	if r.weak {
 		fmt.Fprintln(&text, "# weak")
 	}
+	if r.asGiven {
+		fmt.Fprintln(&text, "# as given")
+	}
 	numbers, last := map[string]int{}, map[string]string{}
 	files, hints := 0, 0
 	for _, o := range opens {
@@ -216,7 +221,7 @@ func (r reading) keep(t *testing.T, opens []recordedOpen) {
 		case last[o.reader] != o.path:
 			files++
 		}
-		if files > keptFiles && !r.weak {
+		if files > keptFiles && !r.weak && !r.asGiven {
 			break
 		}
 		if !o.hint {
