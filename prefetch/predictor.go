@@ -99,6 +99,7 @@ type reader struct {
 	// two in a row were expected.
 	surprises int
 	expected  int // opens in a row that some cursor expected
+	disorder  int // surprises less the expected opens since, bounded
 	// list is the announced list that the last open belonged to, 0 if to none;
 	// followed counts the opens in a row that did.
 	list     StreamID

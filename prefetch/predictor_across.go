@@ -92,7 +92,7 @@ func (c *cursor) cross(dirs Directories) {
 			c.agreed = 1
 			if old.crossed == w {
 				c.agreed = settled
-				c.owner.surprises = 0
+				c.owner.trusted()
 			}
 		}
 		return

@@ -10,16 +10,18 @@ const maxDonors = 64
 // one whose next open this is: a script that starts a process for each frame is
 // one way through the sequence, not many. The other reader keeps its cursor, for
 // it may only have company: workers that begin one after the other and then each
-// take a stride of their own. It returns nil if no reader expected the open.
+// take a stride of their own. So does a reader that has surprised and now opens
+// what another was expected to: a pool of processes, each of which takes the next
+// file that none has taken. It returns nil if no reader expected the open.
 func (p *Predictor) succeed(who *reader, at place, dirs Directories) *cursor {
-	if len(who.cursors) > 0 {
+	if len(who.cursors) > 0 && who.disorder == 0 {
 		return nil
 	}
 	hash, tried := at.hash(), 0
 	for element := p.recent.Front(); element != nil && tried < maxDonors; element = element.Next() {
 		other := element.Value.(*reader)
 		tried++
-		if other == who || other.surprises >= quietAfter {
+		if other == who || other.disordered() {
 			continue
 		}
 		old, ahead := other.expecting(hash)

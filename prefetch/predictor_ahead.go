@@ -56,7 +56,9 @@ func (c *cursor) speaks(next []string) bool {
 }
 
 // mute reports whether c's reader has surprised too often for c to be believed.
-func (c *cursor) mute() bool { return c.owner.surprises >= quietAfter && c.agreed < settled }
+func (c *cursor) mute() bool {
+	return c.owner.surprises >= quietAfter && c.agreed < settled || c.owner.disordered() && !c.steady
+}
 
 // expect remembers what the next opens should be.
 func (c *cursor) expect(next, fallback []string) {

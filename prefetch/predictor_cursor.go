@@ -72,6 +72,10 @@ const (
 	// quietAfter is how many surprises in a row show that a reader follows no
 	// order.
 	quietAfter = 2
+	// disorderAfter is how many surprises more than expected opens show that two of
+	// these in a row are chance, mostDisorder how many are remembered.
+	disorderAfter = 6
+	mostDisorder  = 12
 )
 
 // turn is a place where a reader's way broke off, and where it went on.
@@ -99,7 +103,15 @@ func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
 		return who.cursors[0] // opened again: tells nothing about the order
 	}
 	hash := at.hash()
-	if c, ahead := who.expecting(hash); c != nil {
+	c, ahead := who.expecting(hash)
+	if c == nil || ahead > 0 {
+		if joined := p.succeed(who, at, dirs); joined != nil {
+			p.supersede(joined)
+			who.turns.add(joined.id)
+			return joined
+		}
+	}
+	if c != nil {
 		c.arrive(at, ahead, dirs)
 		p.supersede(c)
 		who.turns.add(c.id)
@@ -110,10 +122,7 @@ func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
 			return c
 		}
 	}
-	c := p.succeed(who, at, dirs)
-	if c == nil {
-		c = p.surprise(who, at, dirs)
-	}
+	c = p.surprise(who, at, dirs)
 	p.supersede(c)
 	who.turns.add(c.id)
 	return c
@@ -145,10 +154,27 @@ func (r *reader) expecting(hash uint64) (*cursor, int) {
 	return best, soonest
 }
 
-// foreseen counts an open that was expected. Two in a row show that the reader
-// follows an order after all; one may be chance.
-func (r *reader) foreseen() {
+// foreseen counts an open that was expected after `ahead` others. Two in a row
+// show that the reader follows an order after all; one may be chance. In a reader
+// that follows none, only the very next counts: its many cursors together expect
+// much of a small folder.
+func (r *reader) foreseen(ahead int) {
+	if r.disordered() && ahead > 0 {
+		return
+	}
+	r.disorder = max(0, r.disorder-1)
 	if r.expected++; r.expected >= settled {
+		r.surprises = 0
+	}
+}
+
+// disordered tells that the reader has surprised so often that a coincidence or
+// two mean nothing.
+func (r *reader) disordered() bool { return r.disorder >= disorderAfter }
+
+// trusted ends the silence about a reader that shows an order.
+func (r *reader) trusted() {
+	if !r.disordered() {
 		r.surprises = 0
 	}
 }
@@ -157,12 +183,13 @@ func (r *reader) foreseen() {
 func (r *reader) surprised() {
 	r.expected = 0
 	r.surprises++
+	r.disorder = min(mostDisorder, r.disorder+1)
 }
 
 // arrive moves c to an open that it expected after `ahead` others.
 func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	if ahead == 0 {
-		c.owner.foreseen()
+		c.owner.foreseen(ahead)
 		c.agreed++
 		c.steady = c.steady || c.agreed >= steadyAfter
 		c.skips = 0
@@ -190,7 +217,7 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	case c.pending == m.walk && !c.overtaken:
 		c.adopt(m.walk, counter)
 	default:
-		c.owner.foreseen()
+		c.owner.foreseen(ahead)
 		c.pending = m.walk
 		c.blocks.jump(m.delta * c.walk.direction())
 	}

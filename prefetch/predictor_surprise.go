@@ -87,7 +87,7 @@ func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directori
 	c.agreed = 0
 	if repeated {
 		c.agreed = settled
-		c.owner.surprises = 0
+		c.owner.trusted()
 	}
 	return true
 }
@@ -121,7 +121,7 @@ func (c *cursor) fill(i int) {
 		c.walk = walk{way: natural, step: c.walk.direction()}
 	}
 	c.agreed = settled
-	c.owner.foreseen()
+	c.owner.foreseen(1)
 }
 
 // strays reports whether an open behind a reader whose threads overtake each
@@ -200,7 +200,7 @@ func (c *cursor) inherit(dirs Directories) {
 		if old.jumped == m.delta && old.at == old.segment {
 			c.adopt(m.walk, counter)
 			c.agreed = 1
-			c.owner.surprises = 0
+			c.owner.trusted()
 			return
 		}
 		if old.agreed >= settled {
