@@ -48,7 +48,10 @@ func unmarshalStamp(src []byte) (stamp, bool) {
 		return stamp{}, false
 	}
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(src[len(stampMagic)+8*i:]) }
-	return stamp{seed: field(0), number: field(1), size: field(2)}, true
+	s := stamp{seed: field(0), number: field(1), size: field(2)}
+	var whole [stampSize]byte // with what is not used yet, all of it zero
+	s.marshal(whole[:])
+	return s, bytes.Equal(whole[:], src[:stampSize])
 }
 
 // key is where the content of the frame starts in the sequence of splitmix64.

@@ -55,6 +55,43 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// No byte of a frame can change unnoticed, in header, stamp, gaps or content.
+func TestVerifySeesEveryByte(t *testing.T) {
+	for _, format := range []Format{FormatRaw, FormatDPX, FormatEXR} {
+		for _, size := range []int64{2600, 3001, 4095} {
+			data := frameOf(t, size, 12, format)
+			for i := range data {
+				data[i] ^= 0x10
+				if Verify(data, 12) == nil {
+					t.Errorf("%s of %d bytes: byte %d changed unnoticed", format, size, i)
+				}
+				data[i] ^= 0x10
+			}
+		}
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	for _, format := range []Format{FormatRaw, FormatDPX, FormatEXR} {
+		f.Add(frameOf(f, 3001, 12, format), 12)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, number int) {
+		if Verify(data, number) != nil {
+			return
+		}
+		again := make([]byte, len(data))
+		l, err := newLayout(formatOfData(data), int64(len(data)), number)
+		s, ok := unmarshalStamp(data[l.stamp:])
+		if err != nil || !ok {
+			t.Fatalf("a frame without layout or stamp is right: %v", err)
+		}
+		fillFrame(again, l, s)
+		if !bytes.Equal(again, data) {
+			t.Error("two frames are right with one stamp")
+		}
+	})
+}
+
 func TestContentIsUniqueAndIncompressible(t *testing.T) {
 	blocks := map[string]bool{}
 	var packed bytes.Buffer

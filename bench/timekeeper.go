@@ -95,16 +95,19 @@ func (t *timekeeper) note(meant, woke time.Duration) {
 	}
 }
 
+// leastTick keeps tick from being a load of its own at very high rates.
+const leastTick = 4 * time.Millisecond
+
 // tick waits for each frame interval as a display would, until ctx ends: it
 // measures the player also while no client waits for anything but its source.
 func (t *timekeeper) tick(ctx context.Context, rate Rate) {
-	for k := 1; ctx.Err() == nil; k++ {
-		at := rate.Time(k)
-		if at <= t.now() { // what was missed is one error, not many
-			k = rate.Frames(t.now())
+	step := max(rate.Frames(leastTick), 1)
+	for k := step; ctx.Err() == nil; k += step {
+		if now := t.now(); rate.Time(k) <= now { // what was missed is one error, not many
+			k = rate.Frames(now)
 			continue
 		}
-		t.wait(ctx, at, nil)
+		t.wait(ctx, rate.Time(k), nil)
 	}
 }
 
