@@ -23,11 +23,7 @@ func BufferLevels(rows []Row) []Level {
 			changes = append(changes, Level{row.Done, 1}, Level{max(row.Due, row.Done), -1})
 		}
 	}
-	// Where both happen at once the frame leaves first, so that no level counts
-	// one too many.
-	slices.SortFunc(changes, func(a, b Level) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Frames, b.Frames))
-	})
+	slices.SortFunc(changes, func(a, b Level) int { return cmp.Compare(a.At, b.At) })
 	var levels []Level
 	frames := 0
 	for _, change := range changes {

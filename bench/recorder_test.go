@@ -62,7 +62,7 @@ func TestRecorderStall(t *testing.T) {
 				for k := 50 + queue; rate.Time(k) <= end; k++ {
 					want++
 				}
-				if got := len(r.dropped); got < want-1 || got > want+1 || len(written)+got != 200 {
+				if got := len(r.dropped); got != want || len(written)+got != 200 {
 					t.Errorf("%s fps, queue %d, stall %v: %d lost and %d written, the model says %d lost", rate, queue, length, got, len(written), want)
 				}
 			}
