@@ -256,11 +256,12 @@ func TestPlayStates(t *testing.T) {
 		config := PlayConfig{Paths: []string{dir}, Clients: 2, Stagger: 3 * time.Second, Rate: Rate{25, 1}, Prebuffer: 5, Queue: 8}
 		var ask func() []ClientState
 		config.OnStart = func(states func() []ClientState) { ask = states }
-		var during []ClientState
-		time.AfterFunc(2*time.Second+ms, func() { during = ask() })
+		during := make(chan []ClientState, 1)
+		time.AfterFunc(2*time.Second+ms, func() { during <- ask() })
 		simulatePlay(t, config, func(int) frameSource { return modelSource{func(now time.Duration) time.Duration { return now + 2*ms }} })
 		// 49 frames have been shown, and the queue is full or one short of it.
-		first, second := during[0], during[1]
+		states := <-during
+		first, second := states[0], states[1]
 		if !first.Playing || first.Ended || first.Frames != 100 || first.OnTime < 56 || first.OnTime > 58 || first.Buffered < 7 || first.Buffered > 8 || first.Bytes != int64(first.OnTime)*100 {
 			t.Errorf("%+v", first)
 		}
