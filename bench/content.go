@@ -33,12 +33,19 @@ type stamp struct {
 	seed   uint64 // of the sequence
 	number uint64 // of the frame
 	size   uint64 // of the file in bytes
+	// content says which of the sequence's contents it has: that of its own
+	// number, unless a recording has dropped frames.
+	content uint64
+}
+
+func newStamp(seed uint64, number int, size int64) stamp {
+	return stamp{seed: seed, number: uint64(number), size: uint64(size), content: uint64(number)}
 }
 
 func (s stamp) marshal(dst []byte) {
 	clear(dst[:stampSize])
 	copy(dst, stampMagic)
-	for i, field := range [...]uint64{s.seed, s.number, s.size} {
+	for i, field := range [...]uint64{s.seed, s.number, s.size, s.content} {
 		binary.LittleEndian.PutUint64(dst[len(stampMagic)+8*i:], field)
 	}
 }
@@ -48,14 +55,14 @@ func unmarshalStamp(src []byte) (stamp, bool) {
 		return stamp{}, false
 	}
 	field := func(i int) uint64 { return binary.LittleEndian.Uint64(src[len(stampMagic)+8*i:]) }
-	s := stamp{seed: field(0), number: field(1), size: field(2)}
+	s := stamp{seed: field(0), number: field(1), size: field(2), content: field(3)}
 	var whole [stampSize]byte // with what is not used yet, all of it zero
 	s.marshal(whole[:])
 	return s, bytes.Equal(whole[:], src[:stampSize])
 }
 
 // key is where the content of the frame starts in the sequence of splitmix64.
-func (s stamp) key() uint64 { return mix(s.seed ^ mix(s.number)) }
+func (s stamp) key() uint64 { return mix(s.seed ^ mix(s.content)) }
 
 // goldenGamma and mix are splitmix64 (Steele, Lea, Flood 2014), which makes
 // several GB/s and can start anywhere.

@@ -14,7 +14,7 @@ func frameOf(t testing.TB, size int64, number int, format Format) []byte {
 		t.Fatal(err)
 	}
 	data := make([]byte, size)
-	fillFrame(data, l, stamp{seed: 3, number: uint64(number), size: uint64(size)})
+	fillFrame(data, l, newStamp(3, number, size))
 	return data
 }
 
@@ -147,6 +147,6 @@ func BenchmarkFillFrame(b *testing.B) {
 	data := make([]byte, 12_812_288)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		fillFrame(data, layout{}, stamp{1, 1, uint64(len(data))})
+		fillFrame(data, layout{}, newStamp(1, 1, int64(len(data))))
 	}
 }

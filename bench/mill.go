@@ -3,28 +3,27 @@ package bench
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
 // mill makes the frames of a run ahead of their writing, so that making them
-// takes no time from what is measured. Frames come in the order of k; those that
-// are not wanted any more are left out.
+// takes no time from what is measured. They are made in order. When a recording
+// drops some, the contents made for them go into the frames after them, which
+// get their stamp and header only when they are taken.
 type mill struct {
 	config *WriteConfig
 	number func(k int) int // of the frame written k-th
 	frames int
 
-	wanted atomic.Int64  // no frame before this k will be asked for
-	free   chan []byte   // buffers
-	ready  chan madeOne  // in order of k
-	ended  chan struct{} // closed when nothing touches the buffers any more
+	free  chan []byte   // buffers
+	ready chan madeOne  // in order
+	ended chan struct{} // closed when nothing touches the buffers any more
 }
 
 type madeOne struct {
-	k    int
-	data []byte
+	stamp stamp
+	data  []byte
 }
 
 // spareFrames are made while all threads write.
@@ -60,36 +59,36 @@ func (m *mill) run(ctx context.Context) {
 			return
 		case buffer = <-m.free:
 		}
-		if k = max(k, int(m.wanted.Load())); k >= m.frames {
-			m.free <- buffer
-			return
-		}
 		number := m.number(k)
-		data := buffer[:m.config.Size]
-		// Validate has made sure that there is a layout.
-		l, err := newLayout(m.config.format(), m.config.Size, number)
-		if err != nil {
-			panic(fmt.Sprintf("bench: no layout for frame %d: %v", number, err))
-		}
-		fillFrame(data, l, stamp{m.config.Seed, uint64(number), uint64(m.config.Size)})
-		m.ready <- madeOne{k, data} // has room for all buffers
+		made := madeOne{newStamp(m.config.Seed, number, m.config.Size), buffer[:m.config.Size]}
+		fillFrame(made.data, m.layout(number), made.stamp)
+		m.ready <- made // has room for all buffers
 	}
+}
+
+// layout is that of a frame. Validate has made sure that there is one.
+func (m *mill) layout(number int) layout {
+	l, err := newLayout(m.config.format(), m.config.Size, number)
+	if err != nil {
+		panic(fmt.Sprintf("bench: no layout for frame %d: %v", number, err))
+	}
+	return l
 }
 
 // get returns frame k. It is called with rising k, by one thread at a time. The
 // data is nil when ctx has ended.
 func (m *mill) get(ctx context.Context, k int) []byte {
-	m.wanted.Store(int64(k))
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case made := <-m.ready:
-			if made.k == k {
-				return made.data
-			}
-			m.put(made.data)
+	select {
+	case <-ctx.Done():
+		return nil
+	case made := <-m.ready:
+		if number := m.number(k); made.stamp.number != uint64(number) {
+			l := m.layout(number)
+			made.stamp.number = uint64(number)
+			copy(made.data, l.header)
+			made.stamp.marshal(made.data[l.stamp:])
 		}
+		return made.data
 	}
 }
 

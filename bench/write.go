@@ -89,8 +89,13 @@ func (c WriteConfig) Validate() error {
 // Write makes frames until all are made, one can't be written or ctx ends. A
 // frame that could not be written whole is removed; those before it stay. The
 // report is of what was done until then, also with an error.
-func Write(ctx context.Context, config WriteConfig) (WriteReport, error) {
-	report := WriteReport{Drops: []WriteDrop{}}
+func Write(ctx context.Context, config WriteConfig) (report WriteReport, err error) {
+	report.Drops = []WriteDrop{}
+	defer func() {
+		if err != nil {
+			report.Interrupted, report.Error = ctx.Err() != nil, err.Error()
+		}
+	}()
 	if err := config.Validate(); err != nil {
 		return report, err
 	}
@@ -127,8 +132,6 @@ func Write(ctx context.Context, config WriteConfig) (WriteReport, error) {
 	}
 	w.report(&report)
 	if err := context.Cause(writing); err != nil && report.Frames+report.FramesDropped < len(numbers) {
-		report.Interrupted = ctx.Err() != nil
-		report.Error = err.Error()
 		return report, err
 	}
 	return report, nil

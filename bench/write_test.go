@@ -67,6 +67,21 @@ func TestWriteInterrupted(t *testing.T) {
 	}
 }
 
+func TestWriteInterruptedBeforeItBegins(t *testing.T) {
+	for _, resume := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		config := WriteConfig{Pattern: Pattern{Dir: t.TempDir(), Prefix: "f", Width: 1}, Frames: 5, Size: 100, Resume: resume}
+		report, err := Write(ctx, config)
+		if !errors.Is(err, context.Canceled) || !report.Interrupted || report.Frames != 0 || report.Error == "" {
+			t.Errorf("resume %v: %+v, %v", resume, report, err)
+		}
+		if entries, _ := os.ReadDir(config.Pattern.Dir); len(entries) > 0 {
+			t.Errorf("resume %v: left %v", resume, entries)
+		}
+	}
+}
+
 // Every profile, and sizes that are none, make pictures that other programs
 // decode without a complaint.
 func TestPicturesDecode(t *testing.T) {
