@@ -21,11 +21,11 @@ const (
 // rig is an engine over a directory of its own.
 type rig struct {
 	*Engine
-	t   *testing.T
+	t   testing.TB
 	dir string
 }
 
-func newRig(t *testing.T, config Config) *rig {
+func newRig(t testing.TB, config Config) *rig {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	dir := t.TempDir()

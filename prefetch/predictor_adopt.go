@@ -43,7 +43,7 @@ func (c *cursor) inheritAll(old *cursor) {
 	*c = *old
 	c.id, c.owner = id, owner
 	c.breaks, c.left, c.next = slices.Clone(old.breaks), slices.Clone(old.left), nil
-	c.predecessor = 0
+	c.predecessor, c.plan = 0, plan{}
 }
 
 // doubtLegacy makes a guess of the way that c has from another reader: its own

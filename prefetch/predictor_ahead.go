@@ -22,11 +22,11 @@ func (c *cursor) predict(dirs Directories, n int) Prediction {
 		p.Next, p.Fallback = c.compute(wanted)
 	} else {
 		p.Proven = true
-		p.Next, p.WantListings = c.ahead(dirs, wanted)
+		p.Next, p.WantListings = c.foresee(dirs, l, wanted)
 	}
 	c.expect(p.Next, p.Fallback)
 	if c.overtaken && len(c.left) > 0 && len(p.Next) > 0 {
-		p.Next = slices.Insert(p.Next, 1, c.left...)
+		p.Next = slices.Concat(p.Next[:1], c.left, p.Next[1:])
 	}
 	if !c.speaks(p.Next) {
 		return Prediction{Stream: c.id, WantListings: p.WantListings}
@@ -66,7 +66,7 @@ func (c *cursor) expect(next, fallback []string) {
 	c.next = append(c.next, fallback[:min(reach-len(c.next), len(fallback))]...)
 	c.expected = [reach]uint64{}
 	for i, file := range c.next {
-		c.expected[i] = splitPlace(file).hash()
+		c.expected[i] = hashPath(file)
 	}
 }
 

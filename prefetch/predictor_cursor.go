@@ -49,6 +49,7 @@ type cursor struct {
 	// next is the head of the last prediction, expected the hashes of it.
 	next     []string
 	expected [reach]uint64
+	plan     plan
 }
 
 const (
@@ -89,6 +90,9 @@ type turn struct {
 var pathSeed = maphash.MakeSeed()
 
 func (p place) hash() uint64 {
+	if p.dir == "" {
+		return hashPath(p.name)
+	}
 	var h maphash.Hash
 	h.SetSeed(pathSeed)
 	h.WriteString(p.dir)
@@ -96,6 +100,9 @@ func (p place) hash() uint64 {
 	h.WriteString(p.name)
 	return h.Sum64()
 }
+
+// hashPath is the hash of a file's place, by its path.
+func hashPath(file string) uint64 { return maphash.String(pathSeed, file) }
 
 // train finds or makes the cursor that the open of at belongs to and moves it.
 func (p *Predictor) train(who *reader, at place, dirs Directories) *cursor {
@@ -191,12 +198,14 @@ func (c *cursor) arrive(at place, ahead int, dirs Directories) {
 	if ahead == 0 {
 		c.owner.foreseen(ahead)
 		c.agreed++
+		c.plan.step()
 		c.steady = c.steady || c.agreed >= steadyAfter
 		c.skips = 0
 		c.pending = walk{}
 		c.follow(at)
 		return
 	}
+	c.plan = plan{}
 	c.doubtLegacy()
 	// Opens were left out: dropped, still to come from another thread, or a
 	// wider step.
@@ -234,10 +243,12 @@ func (c *cursor) follow(at place) {
 			c.walk = t.after
 			c.segment = at
 			c.blocks.forget()
+			c.plan = plan{}
 			break
 		}
 	}
 	if distance := c.blocks.due(0); distance > 0 {
+		c.plan = plan{}
 		c.blocks.jump(distance)
 	}
 	c.moveTo(at)
@@ -274,6 +285,7 @@ func (r *reader) locate(l *naming.Listing, name string) spot {
 
 // adopt takes a new walk.
 func (c *cursor) adopt(w walk, counter naming.Counter) {
+	c.plan = plan{}
 	c.walk = w
 	if counter.End > 0 {
 		c.counter, c.guided = counter, true

@@ -201,6 +201,16 @@ func (m mix) play(dirs tree, events []event, learned int) (opens int, wrong []st
 		}
 		seen[e.reader]++
 		prediction := p.Open(e.reader, e.file, dirs, 8)
+		if c := p.streams[prediction.Stream]; c != nil {
+			kept := c.plan
+			c.plan = plan{}
+			if fresh := p.Peek(c.id, dirs, 8).Next; !slices.Equal(fresh, prediction.Next) {
+				wrong = append(wrong, fmt.Sprintf("open %d, %s: planned %q, and would be %q", i, e.file, prediction.Next, fresh))
+				opens = 1
+				return opens, wrong
+			}
+			c.plan = kept
+		}
 		windows[prediction.Stream] = prediction.Next
 		next[e.reader] = p.ReaderNext(e.reader, prediction, dirs, 8)
 	}

@@ -60,6 +60,7 @@ func (c *cursor) accept(m move, counter naming.Counter, at place, dirs Directori
 	settledHere := c.agreed >= settled
 	backwards := m.delta*c.walk.direction() < 0
 	onward := m.walk.way != natural && m.walk.direction() == c.walk.direction()
+	c.plan = plan{}
 	if c.skipsTo(m) {
 		c.skips++
 		c.blocks.jump(m.delta * c.walk.direction())
@@ -111,6 +112,7 @@ func (c *cursor) leaveOut(count int) {
 // other. If the step was a guess from that very gap, it was wrong.
 func (c *cursor) fill(i int) {
 	c.left = slices.Delete(c.left, i, i+1)
+	c.plan = plan{}
 	c.overtaken = true
 	c.pending = walk{}
 	c.blocks.forget()
@@ -143,6 +145,7 @@ func (c *cursor) strays(at place, dirs Directories) bool {
 		return true
 	}
 	c.at, c.hash, c.mark, c.stray, c.overtaken = first, first.hash(), mark{}, place{}, false
+	c.plan = plan{}
 	return false
 }
 

@@ -1,0 +1,45 @@
+package prefetch
+
+import (
+	"weak"
+
+	"reelahead/naming"
+)
+
+// plan is what a cursor that goes its way expects, worked out for longer than is
+// asked for, so that an open of the very next file costs only a step on: a window
+// of hundreds of names is not computed anew at each. It holds while the reader
+// does what it says in the folder whose names it was made from.
+type plan struct {
+	names   []string
+	listing weak.Pointer[naming.Listing]
+}
+
+// step moves past the file that was opened as planned.
+func (p *plan) step() {
+	if len(p.names) > 0 {
+		p.names = p.names[1:]
+	}
+}
+
+// holds reports whether the plan tells n names, by the listing that is known now.
+func (p *plan) holds(l *naming.Listing, n int) bool {
+	return len(p.names) >= n && p.listing.Value() == l
+}
+
+// foresee returns at least n names if there are as many, from the plan if it
+// holds. Only a cursor that has shown its way keeps one.
+func (c *cursor) foresee(dirs Directories, l *naming.Listing, n int) (next, want []string) {
+	if c.plan.holds(l, n) {
+		return c.plan.names, nil
+	}
+	c.plan = plan{}
+	if c.agreed < settled {
+		return c.ahead(dirs, n)
+	}
+	next, want = c.ahead(dirs, 2*n)
+	if len(next) > n && splitPlace(next[len(next)-1]).dir == c.at.dir {
+		c.plan = plan{names: next, listing: weak.Make(l)}
+	}
+	return next, want
+}
