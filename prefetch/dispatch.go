@@ -30,43 +30,16 @@ func (e *Engine) pumpLocked() {
 // all reads that may be on the source are.
 func (e *Engine) mostUrgentLocked() *fetch {
 	full := e.jobs >= e.limiter.limit
-	if full && e.jobs >= e.limiter.limit+demandReserve {
+	if e.jobs >= e.limiter.limit+demandReserve {
 		return nil
 	}
 	feasible := time.Now().Add(time.Duration(e.timing.fetchSeconds * float64(time.Second)))
-	var best *fetch
-	var bestRank int
-	for f := range e.unready {
-		if full && f.readers == 0 || !f.startable() {
-			continue
-		}
-		rank := f.rank(feasible)
-		if best == nil || rank < bestRank || rank == bestRank && f.deadline.Before(best.deadline) {
-			best, bestRank = f, rank
-		}
-	}
-	return best
+	return e.pending.mostUrgent(feasible, full)
 }
 
-// rank orders fetches before their deadlines do: first those that a reader
-// waits for; then those that can be ready in time, or are under way; then those
-// that will be late, which a player that drops frames will not even open. With
-// the late ones first, one late frame would make all that follow it late.
-func (f *fetch) rank(feasible time.Time) int {
-	switch {
-	case f.readers > 0:
-		return 0
-	case f.phase != phaseQueued || f.deadline.After(feasible):
-		return 1
-	}
-	return 2
-}
-
-// startable tells whether the fetch has a job that could start now.
+// startable tells whether a fetch under way has a job that could start now.
 func (f *fetch) startable() bool {
 	switch f.phase {
-	case phaseQueued:
-		return !f.starved
 	case phaseReading:
 		atOnce := prefetchChunks
 		if f.readers > 0 {
@@ -83,6 +56,7 @@ func (e *Engine) startLocked(f *fetch) {
 	switch f.phase {
 	case phaseQueued:
 		f.phase = phaseOpening
+		e.pending.file(f)
 		e.goLocked(f, func() { e.open(f) })
 	case phaseReading:
 		if chunk := f.nextChunkLocked(); chunk >= 0 {
@@ -115,12 +89,7 @@ func (e *Engine) queuedLocked() bool {
 	if e.jobs < e.limiter.limit {
 		return false
 	}
-	for f := range e.unready {
-		if f.startable() {
-			return true
-		}
-	}
-	return false
+	return e.pending.startable()
 }
 
 // timing knows how long a frame takes from its open to its last byte.

@@ -52,7 +52,7 @@ type Engine struct {
 	predictor *Predictor
 	streams   map[StreamID]*stream
 	fetches   map[string]*fetch
-	unready   map[*fetch]struct{}  // those of fetches that are not ready: few of many
+	pending   pending              // those of fetches that are not ready
 	absent    map[string]time.Time // names that can't be fetched for now, and when that was found
 	listings  listings
 	spans     map[string]*span // of large files that are open
@@ -117,7 +117,7 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 		predictor: NewPredictor(),
 		streams:   make(map[StreamID]*stream),
 		fetches:   make(map[string]*fetch),
-		unready:   make(map[*fetch]struct{}),
+		pending:   newPending(),
 		absent:    make(map[string]time.Time),
 		listings:  newListings(),
 		spans:     make(map[string]*span),
@@ -221,9 +221,7 @@ func (e *Engine) Close(lease *Lease) {
 		lease.fetch.readers--
 		e.settleLocked(lease.fetch)
 	}
-	for f := range e.unready {
-		f.starved = false
-	}
+	e.pending.retry()
 	e.pumpLocked()
 }
 

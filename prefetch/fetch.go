@@ -61,6 +61,8 @@ type fetch struct {
 	err         error
 	starved     bool // found no memory; tried again when some may be free
 	confirming  bool
+	in          *deadlines // where it waits for its turn, nil if it does not, and its place there
+	at          int
 	block       *block // the part of a large file that it is, nil for a file
 	round       uint64 // of Engine.round, when a stream last wanted it
 	spent       bool   // read from an announced list in which it does not come again
@@ -88,8 +90,16 @@ func (e *Engine) expectLocked(name string) *fetch {
 		}
 		frame.Release()
 	}
-	e.unready[f] = struct{}{}
+	e.pending.file(f)
 	return f
+}
+
+// wantedLocked notes the interest of a stream.
+func (e *Engine) wantedLocked(f *fetch, id StreamID, w want) {
+	f.want(id, w)
+	if f.phase == phaseQueued {
+		e.pending.file(f)
+	}
 }
 
 func (f *fetch) want(id StreamID, w want) {
@@ -119,11 +129,11 @@ func (e *Engine) wantLocked(s *stream, name string, deadline time.Time) {
 		e.failLocked(f, errCancelled)
 		f = e.expectLocked(name)
 		for id, other := range others {
-			f.want(id, other)
+			e.wantedLocked(f, id, other)
 		}
 	}
 	f.round = e.round
-	f.want(s.id, w)
+	e.wantedLocked(f, s.id, w)
 	s.wants = append(s.wants, f)
 }
 
@@ -168,7 +178,7 @@ func (e *Engine) failLocked(f *fetch, err error) {
 		close(f.opened)
 	}
 	f.phase, f.err = phaseGone, err
-	delete(e.unready, f)
+	e.pending.file(f)
 	if e.fetches[f.name] == f {
 		delete(e.fetches, f.name)
 	}
@@ -267,6 +277,7 @@ func (e *Engine) join(f *fetch, s StreamID, name string, arrived time.Time, give
 	switch f.phase {
 	case phaseQueued:
 		f.phase = phaseOpening
+		e.pending.file(f)
 		f.outstanding++
 		e.mu.Unlock()
 		e.open(f) // here, not by the dispatcher: a reader waits
@@ -375,6 +386,7 @@ func (e *Engine) open(f *fetch) {
 		e.finishLocked(f)
 	case errors.Is(err, cache.ErrFull) && f.readers == 0:
 		f.phase, f.starved = phaseQueued, true
+		e.pending.file(f)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, errNever):
 		e.absent[f.name] = time.Now()
 		wanted := f.wants
@@ -566,7 +578,7 @@ func (e *Engine) readyLocked(f *fetch) {
 	e.source.Release(f.fd)
 	f.fd = -1
 	f.phase = phaseReady
-	delete(e.unready, f)
+	e.pending.file(f)
 	e.timing.observe(time.Since(f.started))
 	for id := range f.wants {
 		if s := e.streams[id]; s != nil {
@@ -605,7 +617,7 @@ func (e *Engine) reconfirm(f *fetch) {
 	again := e.expectLocked(f.name)
 	for id, w := range wants {
 		if s := e.streams[id]; s != nil {
-			again.want(id, w)
+			e.wantedLocked(again, id, w)
 			for i, other := range s.wants {
 				if other == f {
 					s.wants[i] = again

@@ -103,7 +103,7 @@ func TestAListEnds(t *testing.T) {
 		t.Error("a list is forgotten before its time")
 	}
 	r.lookOverLocked(time.Now().Add(forgetAnnouncedAfter + time.Minute))
-	if r.predictor.Knows(s.id) || len(r.fetches) > 0 || len(r.unready) > 0 {
+	if r.predictor.Knows(s.id) || len(r.fetches) > 0 || r.pending.len() > 0 {
 		t.Errorf("a list that nobody follows is known: %v, and %d files are wanted", r.predictor.Knows(s.id), len(r.fetches))
 	}
 	r.mu.Unlock()

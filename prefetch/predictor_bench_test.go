@@ -75,12 +75,12 @@ func threadTime(b *testing.B) time.Duration {
 func TestCursorMemory(t *testing.T) {
 	names := frames("f%06d.dpx", 1, 30_000, 1)
 	dirs := tree{"": naming.NewListing(names)}
-	before := heap()
+	before := heapBytes()
 	p := NewPredictor()
 	for i := range 1000 {
 		p.Open(Reader(i), names[i*30], dirs, 16)
 	}
-	each := int64(heap()-before) / 1000
+	each := int64(heapBytes()-before) / 1000
 	t.Logf("%d bytes a cursor", each)
 	if each > 4096 {
 		t.Errorf("%d bytes a cursor", each)
@@ -88,7 +88,7 @@ func TestCursorMemory(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

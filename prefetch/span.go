@@ -248,6 +248,7 @@ func (r *spanReader) moveTo(index int64, waits bool) *fetch {
 		f = e.expectBlockLocked(r.span, index)
 		f.readers++
 		f.deadline = now
+		e.pending.file(f)
 	}
 	if index > r.at || index < r.at-1 {
 		r.at = index
@@ -275,7 +276,7 @@ func (r *spanReader) followLocked(index int64, now time.Time) {
 	for i := index; i <= last; i++ {
 		f := e.expectBlockLocked(r.span, i)
 		f.round = e.round
-		f.want(s.id, want{deadline: now.Add(time.Duration(float64(i-index) * s.interval * float64(time.Second)))})
+		e.wantedLocked(f, s.id, want{deadline: now.Add(time.Duration(float64(i-index) * s.interval * float64(time.Second)))})
 		s.wants = append(s.wants, f)
 		if i > index {
 			s.next = append(s.next, f.name)

@@ -72,6 +72,7 @@ func (e *Engine) train(reader Reader, name string, frame *cache.Frame, now time.
 		f.readers++
 		if f.deadline.After(now) {
 			f.deadline = now
+			e.pending.file(f)
 		}
 	}
 	prediction := e.predictor.Open(reader, name, e, e.reach)
@@ -361,7 +362,7 @@ func (e *Engine) lookOverLocked(now time.Time) {
 		case idle > restAfter:
 			s.paused = true
 		}
-		if s.paused && e.starvedLocked() {
+		if s.paused && len(e.pending.starved) > 0 {
 			for _, f := range s.wants {
 				delete(f.wants, id)
 				e.settleLocked(f)
@@ -369,8 +370,8 @@ func (e *Engine) lookOverLocked(now time.Time) {
 			s.wants = nil
 		}
 	}
+	e.pending.retry()
 	for _, f := range e.fetches {
-		f.starved = false
 		if f.phase == phaseReady && !f.confirming && e.agesLocked(f, now) {
 			f.confirming = true
 			e.goLocked(f, func() { e.reconfirm(f) })
@@ -393,15 +394,6 @@ func (e *Engine) agesLocked(f *fetch, now time.Time) bool {
 	}
 	for id := range f.wants {
 		if s := e.streams[id]; s != nil && !s.paused {
-			return true
-		}
-	}
-	return false
-}
-
-func (e *Engine) starvedLocked() bool {
-	for f := range e.unready {
-		if f.starved {
 			return true
 		}
 	}
