@@ -20,17 +20,20 @@ type stream struct {
 	before   time.Time // of the open before its latest
 	locked   bool
 	proven   bool
-	last     time.Time // of its latest open
-	interval float64   // seconds a frame, smoothed, frames left out counted; 0: not known yet
-	next     []string  // what was expected at the latest open, in order
-	size     float64   // bytes a frame, smoothed
-	grown    float64   // frames ahead that stalls have asked for
-	trust    int       // opens that were expected; halved by each that was not
-	ahead    int       // frames asked for now
+	last     time.Time     // of its latest open
+	interval float64       // seconds a frame, smoothed, frames left out counted; 0: not known yet
+	next     []string      // what was expected at the latest open, in order
+	size     float64       // bytes a frame, smoothed
+	pace     time.Duration // between deadlines in the window
+	grown    float64       // frames ahead that stalls have asked for
+	trust    int           // opens that were expected; halved by each that was not
+	ahead    int           // frames asked for now
 	wants    []*fetch
 	fallback []string // names to probe if none of the guesses exists
 	heads    int      // files in a row of which its reader read the head only
-	paused   bool     // idle for long: its frames may go if others need the room
+	// wantsHeads: the window holds heads.
+	wantsHeads bool
+	paused     bool // idle for long: its frames may go if others need the room
 	// announced: the stream is a list that a reader announced. Its frames go first
 	// once they were read.
 	announced bool
@@ -281,13 +284,16 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 	}
 	e.reach = max(e.reach, min(maxAhead, 2*s.ahead))
 	s.fallback = p.Fallback
-	s.next = p.Next
-	before := s.wants
-	s.wants = make([]*fetch, 0, min(s.ahead, len(p.Next)))
 	pace := time.Duration(s.interval * float64(time.Second))
 	if s.announced && !s.opened {
 		pace = leisure
 	}
+	if e.stepLocked(s, p, pace, now) {
+		return
+	}
+	s.next, s.pace, s.wantsHeads = p.Next, pace, s.headsOnly()
+	before := s.wants
+	s.wants = make([]*fetch, 0, min(s.ahead, len(p.Next)))
 	e.round++
 	for i, name := range p.Next {
 		if len(s.wants) == s.ahead {
@@ -313,6 +319,38 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 	if len(s.wants) == 0 && !p.Proven {
 		e.probeFallbackLocked(s, now)
 	}
+}
+
+// stepLocked moves a window on by the one frame that was opened, where nothing else
+// has changed: what it held is not looked at again. It reports false, having done
+// nothing, if there is more to do.
+func (e *Engine) stepLocked(s *stream, p Prediction, pace time.Duration, now time.Time) bool {
+	held := len(s.wants) - 1
+	if held < 0 || s.announced || s.wantsHeads != s.headsOnly() || s.wants[0].name != s.at || len(p.Next) < held || held > s.ahead+s.ahead/4 ||
+		pace > s.pace+s.pace/4 || pace < s.pace-s.pace/4 {
+		return false
+	}
+	for i, f := range s.wants[1:] {
+		if f.phase == phaseGone || f.name != p.Next[i] {
+			return false
+		}
+	}
+	fresh := p.Next[held:min(len(p.Next), max(held, s.ahead))]
+	for _, name := range fresh {
+		_, missing := e.absent[name]
+		if f := e.fetches[name]; missing || f != nil && !f.wants[s.id].deadline.IsZero() {
+			return false // a gap, or a loop that comes by a frame of the window again
+		}
+	}
+	opened := s.wants[0]
+	s.next, s.wants = p.Next, s.wants[1:]
+	e.round++
+	for i, name := range fresh {
+		e.wantLocked(s, name, now.Add(time.Duration(held+i+1)*pace))
+	}
+	delete(opened.wants, s.id)
+	e.settleLocked(opened)
+	return true
 }
 
 // underWay tells whether the source is being asked for the file's content.
