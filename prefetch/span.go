@@ -263,7 +263,10 @@ func (r *spanReader) moveTo(index int64, waits bool) *fetch {
 func (r *spanReader) followLocked(index int64, now time.Time) {
 	s, e := r.stream, r.engine
 	s.locked, s.proven = true, true
-	s.ahead = 1 + e.windowLocked(s)
+	// The block that the reader is at, the one before it and one whose last bytes
+	// are on their way to it take memory too.
+	room := int(e.shareLocked()/blockSize) - 2
+	s.ahead = max(1, min(1+e.windowLocked(s), room))
 	last := min((r.span.attr.Size-1)/blockSize, index+int64(s.ahead)-1)
 	before := s.wants
 	s.wants, s.next = nil, nil
@@ -285,7 +288,7 @@ func (r *spanReader) followLocked(index int64, now time.Time) {
 	for _, f := range before {
 		switch {
 		case f.round == e.round:
-		case f.block.index > last && f.block.index < index+maxAhead:
+		case f.block.index > last && len(s.wants) < room:
 			s.wants = append(s.wants, f) // the window shrank for a moment
 		default:
 			delete(f.wants, s.id)
