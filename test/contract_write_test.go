@@ -156,8 +156,8 @@ func checkSnapshot(t *testing.T, s *site) {
 	name, old := seq.name(next), seq.frames[next]
 	before := s.status()
 	reader := openFile(t, s.at(name), os.O_RDONLY)
-	if s.status().OpensReady != before.OpensReady+1 {
-		t.Fatal("the frame was not ready")
+	if after := s.status(); after.OpensReady != before.OpensReady+1 {
+		t.Fatalf("the frame was not ready: %+v before, %+v after", before, after)
 	}
 	mapping := mapFile(t, s.at(name), len(old), unix.MAP_SHARED)
 	sameBytes(t, mapping[:4096], old[:4096], "mapping")
