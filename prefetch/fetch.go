@@ -498,10 +498,12 @@ func (f *fetch) nextChunkLocked() int {
 // readChunk reads one chunk of the file into the frame.
 func (e *Engine) readChunk(f *fetch, chunk int) {
 	offset, into := f.frame.Chunk(chunk)
+	began := time.Now()
 	err := e.readFull(f.fd, into, offset)
+	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.limiter.observe(len(into), time.Now(), e.queuedLocked)
+	e.limiter.observe(len(into), now.Sub(began), now, e.queuedLocked)
 	if !e.jobEndedLocked(f) {
 		return
 	}
@@ -549,16 +551,18 @@ func (e *Engine) readFull(fd int, into []byte, offset int64) error {
 	return nil
 }
 
-// confirmWhole asks the source, by name as an open would, whether the file is
-// the one whose bytes have landed, and publishes the frame if so.
+// confirmWhole asks the source whether the file is still as it was when it was
+// opened, and publishes the frame if so. It asks by the open file, which takes one
+// round trip where a name takes two: a file that was replaced, deleted or given
+// another name meanwhile has another change time or fewer links.
 func (e *Engine) confirmWhole(f *fetch) {
-	attr, err := e.Stat(f.name)
+	attr, err := e.source.Refresh(f.fd)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.jobEndedLocked(f) {
 		return
 	}
-	if err == nil && (!attr.SameContent(f.frame.Attr()) || e.Writing(attr.Dev, attr.Ino)) {
+	if before := f.frame.Attr(); err == nil && (!attr.SameContent(before) || attr.Nlink != before.Nlink || e.Writing(attr.Dev, attr.Ino)) {
 		err = errChanged
 	}
 	if err != nil {

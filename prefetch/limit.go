@@ -1,6 +1,9 @@
 package prefetch
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 const (
 	// initialInflight is low: on a source that one processor or one disk feeds,
@@ -13,12 +16,18 @@ const (
 	limitPeriod = 250 * time.Millisecond
 	// limitRest is how many periods pass after a try that failed.
 	limitRest = 6
+	// quickPeriod is how long at least a limit holds while the source is not busy:
+	// while reads take no longer than they do when there are few.
+	quickPeriod = 60 * time.Millisecond
+	// notBusy is how many times longer than at best reads may take for that.
+	notBusy = 1.3
 )
 
 // limiter decides how many reads are on the source at once. With a fixed limit
-// it only holds it. Else it looks for the smallest limit with the highest
-// throughput, by trying: while reads queue it raises the limit for as long as
-// that raises throughput, and lowers it for as long as that costs none.
+// it only holds it. Else it raises the limit while reads queue that take no longer
+// than they do at best; and beyond that it looks for the smallest limit with the
+// highest throughput, by trying: it raises the limit for as long as that raises
+// throughput, and lowers it for as long as that costs none.
 type limiter struct {
 	limit int
 	fixed bool
@@ -30,7 +39,17 @@ type limiter struct {
 	before     int // the limit before the try
 	rest       int // periods to wait before the next try
 	next       try // which way the next one goes
+
+	best   [sizeClasses]float64 // seconds that reads of a size take at best
+	slower float64              // sum of how many times longer those of this period took
+	reads  int                  // how many these are
 }
+
+// sizeClasses are the sizes of reads that are compared with each other: up to
+// 64 KiB, and each doubling of it.
+const sizeClasses = 6
+
+func sizeClass(bytes int) int { return min(bits.Len(uint(bytes-1)>>16), sizeClasses-1) }
 
 type try int8
 
@@ -47,20 +66,48 @@ func newLimiter(fixed int) limiter {
 	return limiter{limit: initialInflight, next: tryMore}
 }
 
-// observe counts bytes that were read. At the end of a period it judges the
-// limit; queued tells that reads waited for it.
-func (l *limiter) observe(bytes int, now time.Time, queued func() bool) {
+// observe counts bytes that one read has taken so long for. At the end of a period
+// it judges the limit; queued tells that reads waited for it.
+func (l *limiter) observe(bytes int, took time.Duration, now time.Time, queued func() bool) {
 	l.bytes += int64(bytes)
+	l.compare(bytes, took)
 	period := now.Sub(l.since)
+	if !l.fixed && period >= quickPeriod && l.reads >= l.limit && l.slower < notBusy*float64(l.reads) && queued() {
+		l.raise(now)
+		return
+	}
 	if period < limitPeriod {
 		return
 	}
+	l.slower, l.reads = 0, 0
 	throughput := float64(l.bytes) / period.Seconds()
 	idle := period > 2*limitPeriod // nothing was read for a while: it tells nothing
 	l.since, l.bytes = now, 0
 	if !l.fixed && !idle {
 		l.judge(throughput, queued())
 	}
+}
+
+// compare notes how a read's time compares with the best of its size. What is best
+// is forgotten slowly: a source may become slower.
+func (l *limiter) compare(bytes int, took time.Duration) {
+	const forget = 1.0 / 2000
+	seconds, best := took.Seconds(), &l.best[sizeClass(bytes)]
+	if *best == 0 || seconds < *best {
+		*best = seconds
+	} else {
+		*best += (seconds - *best) * forget
+	}
+	l.slower += seconds / max(*best, 1e-6)
+	l.reads++
+}
+
+// raise lets more reads onto a source that is not busy, without a trial: its
+// answers take no longer than they do at best, so it is only far away.
+func (l *limiter) raise(now time.Time) {
+	l.limit = min(maxInflight, l.limit+max(2, l.limit/2))
+	l.try, l.rest, l.next = tryNothing, 0, tryMore
+	l.since, l.bytes, l.slower, l.reads = now, 0, 0, 0
 }
 
 func (l *limiter) judge(throughput float64, queued bool) {

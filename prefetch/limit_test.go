@@ -12,6 +12,7 @@ type modelled struct {
 	now    time.Time
 	source func(reads int) float64
 	queued bool
+	took   time.Duration // each read; 0: it tells nothing
 }
 
 func newModelled(fixed int, source func(reads int) float64) *modelled {
@@ -24,7 +25,7 @@ func newModelled(fixed int, source func(reads int) float64) *modelled {
 func (m *modelled) period(long time.Duration) {
 	m.now = m.now.Add(long)
 	bytes := m.source(m.limit) * mib * long.Seconds()
-	m.observe(int(bytes), m.now, func() bool { return m.queued })
+	m.observe(int(bytes), m.took, m.now, func() bool { return m.queued })
 }
 
 // rising is a source that serves each read at 10 MiB/s, up to a number of them.

@@ -210,9 +210,17 @@ func (s *Source) Stat(name string) (cache.Attr, error) {
 	return statx(directory.fd, base, flags)
 }
 
-// StatFd asks for the attributes of an open file. An open has just refreshed
-// them (close-to-open), so the client's answer is good.
-func StatFd(fd int) (cache.Attr, error) { return statx(fd, "", unix.AT_EMPTY_PATH) }
+// StatFd gives the attributes of a file that was opened just now. The open has
+// refreshed them (close-to-open), so what the client has is good and the server is
+// not asked again.
+func StatFd(fd int) (cache.Attr, error) {
+	return statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC)
+}
+
+// Refresh asks the source for the attributes of an open file.
+func (s *Source) Refresh(fd int) (cache.Attr, error) {
+	return statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC)
+}
 
 // Open opens a file of the source as openat(2) does, never following a
 // symbolic link in the last place.
