@@ -13,6 +13,7 @@ import (
 type plan struct {
 	names   []string
 	listing weak.Pointer[naming.Listing]
+	toEnd   bool // nothing follows the last of names
 }
 
 // step moves past the file that was opened as planned.
@@ -22,9 +23,10 @@ func (p *plan) step() {
 	}
 }
 
-// holds reports whether the plan tells n names, by the listing that is known now.
+// holds reports whether the plan tells n names, or all that follow, by the listing
+// that is known now. The end is looked at again when it comes near.
 func (p *plan) holds(l *naming.Listing, n int) bool {
-	return len(p.names) >= n && p.listing.Value() == l
+	return (len(p.names) >= n || p.toEnd && len(p.names) >= reach) && p.listing.Value() == l
 }
 
 // foresee returns at least n names if there are as many, from the plan if it
@@ -38,8 +40,9 @@ func (c *cursor) foresee(dirs Directories, l *naming.Listing, n int) (next, want
 		return c.ahead(dirs, n)
 	}
 	next, want = c.ahead(dirs, 2*n)
-	if len(next) > n && splitPlace(next[len(next)-1]).dir == c.at.dir {
-		c.plan = plan{names: next, listing: weak.Make(l)}
+	toEnd := len(next) < 2*n && len(want) == 0
+	if len(next) > 0 && (toEnd || len(next) > n) && splitPlace(next[len(next)-1]).dir == c.at.dir {
+		c.plan = plan{names: next, listing: weak.Make(l), toEnd: toEnd}
 	}
 	return next, want
 }
