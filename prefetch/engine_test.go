@@ -148,7 +148,7 @@ func TestProbesHexadecimalWithoutAListing(t *testing.T) {
 		exist      []string
 		want, dont []string
 	}{
-		{"decimal", []string{"f_0010.dpx", "f_0011.dpx", "f_000a.dpx"}, []string{"f_0010.dpx", "f_0011.dpx"}, []string{"f_000a.dpx"}},
+		{"decimal", []string{"f_0010.dpx", "f_0011.dpx", "f_000a.dpx"}, []string{"f_0010.dpx"}, []string{"f_000a.dpx"}},
 		{"hexadecimal", []string{"f_000a.dpx", "f_000b.dpx"}, []string{"f_000a.dpx", "f_000b.dpx"}, nil},
 		{"one of two decimal", []string{"f_0011.dpx", "f_000a.dpx"}, []string{"f_0011.dpx"}, []string{"f_000a.dpx"}},
 		{"neither", []string{"f_1000.dpx"}, nil, []string{"f_1000.dpx"}},

@@ -413,7 +413,7 @@ func (e *Engine) missedLocked(wanted map[StreamID]want, f *fetch) {
 				break
 			}
 		}
-		if len(s.wants) == 0 {
+		if len(s.wants) == 0 && !e.probeNextLocked(s, f.name) {
 			e.probeFallbackLocked(s, time.Now())
 		}
 	}

@@ -88,7 +88,7 @@ func TestRecordedReaders(t *testing.T) {
 			sure := s.opens - 3*r.ways
 			if r.shuffled {
 				// The predictor must see that there is no order, and be silent.
-				if most := s.opens/10 + 2*firstGuess*r.ways; s.wasted > most {
+				if most := s.opens/10 + 4*r.ways; s.wasted > most {
 					t.Errorf("%d names predicted in vain in %d opens, want at most %d", s.wasted, s.opens, most)
 				}
 				return
@@ -137,7 +137,7 @@ func (r recording) replay(t *testing.T) score {
 		last[e.Reader] = e.Path
 		prediction := p.Open(reader, e.Path, dirs, reach)
 		windows[prediction.Stream] = prediction.Next
-		for _, name := range prediction.Next[:min(len(prediction.Next), firstGuess)] {
+		for _, name := range prediction.Next[:min(len(prediction.Next), credit)] {
 			predicted[name] = i
 		}
 	}

@@ -2,11 +2,13 @@ package prefetch
 
 import (
 	"math"
+	"path"
 	"slices"
 	"sort"
 	"time"
 
 	"reelahead/cache"
+	"reelahead/naming"
 )
 
 // stream is what the engine knows of one cursor: how fast it moves and which
@@ -42,8 +44,12 @@ type stream struct {
 
 const (
 	// firstGuess is how many frames are fetched after a single open, before the
-	// reader has shown where it goes.
-	firstGuess = 2
+	// reader has shown where it goes: a random reader has each of them fetched in
+	// vain, twice.
+	firstGuess = 1
+	// credit is how many frames more than twice those that it has opened as expected
+	// a reader has fetched ahead at most.
+	credit = 2
 	// minAhead and maxAhead bound the window of a stream in frames.
 	minAhead = 4
 	maxAhead = 256
@@ -159,14 +165,17 @@ func (e *Engine) endLocked(id StreamID) {
 
 // leaveLocked cancels what the reader of s was expected to open where it was
 // before: it sought away. It has when it has gone on twice in s while it left out
-// several opens there; a reader that takes turns between places leaves out none.
+// several opens there; a reader that takes turns between places leaves out none. A
+// first guess goes at once: there was never more than one open to it. Not so where
+// the other file is the same frame in another view or pass.
 func (e *Engine) leaveLocked(s *stream, now time.Time) {
 	for id, old := range e.streams {
-		if old == s || old.announced || old.reader != s.reader || old.dir != s.dir || len(old.wants) == 0 || !old.last.Before(s.before) {
+		if old == s || old.announced || old.reader != s.reader || old.dir != s.dir || len(old.wants) == 0 || old.locked && !old.last.Before(s.before) {
 			continue
 		}
 		overdue := max(4*old.interval, tick.Seconds()/4)
-		if now.Sub(old.last).Seconds() < overdue {
+		guess := !old.locked && !naming.SameNumbers(path.Base(old.at), path.Base(s.at))
+		if !guess && now.Sub(old.last).Seconds() < overdue {
 			continue
 		}
 		for _, f := range old.wants {
@@ -244,7 +253,7 @@ func (e *Engine) windowLocked(s *stream) int {
 		frames = max(frames, int(s.grown))
 		// Who reads a few files quickly, or in order by chance, is not to have
 		// fetched many that it never opens: twice as many as it has shown.
-		frames = min(frames, firstGuess+2*s.trust)
+		frames = min(frames, credit+2*s.trust)
 	}
 	if e.config.Ahead > 0 {
 		frames = e.config.Ahead
@@ -355,6 +364,18 @@ func (e *Engine) stepLocked(s *stream, p Prediction, pace time.Duration, now tim
 
 // underWay tells whether the source is being asked for the file's content.
 func (f *fetch) underWay() bool { return f.phase > phaseQueued && f.phase < phaseReady }
+
+// probeNextLocked tries the guess after one that does not exist, and reports
+// whether there is one.
+func (e *Engine) probeNextLocked(s *stream, missing string) bool {
+	i := slices.Index(s.next, missing) + 1
+	if i == 0 || i >= min(len(s.next), minAhead) {
+		return false
+	}
+	e.round++
+	e.wantLocked(s, s.next[i], time.Now())
+	return true
+}
 
 // probeFallbackLocked tries the hexadecimal successors after none of the
 // decimal ones was found, the order in which ONTAP probes.

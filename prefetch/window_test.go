@@ -17,7 +17,7 @@ func TestWindowFollowsWhatWasRead(t *testing.T) {
 		if read := i + 2; read%5 == 0 {
 			r.quiet()
 			ahead := len(r.readyNames(names[read:]))
-			if most := firstGuess + 2*(read-1); ahead > most || ahead < minAhead {
+			if most := credit + 2*(read-1); ahead > most || ahead < minAhead {
 				t.Errorf("%d files ahead of %d that were read, want %d to %d", ahead, read, minAhead, most)
 			}
 		}
