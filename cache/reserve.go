@@ -13,6 +13,9 @@ const (
 	reserveBuffers = 8
 	// reserveShare bounds the reserve to this part of the ledger's limit.
 	reserveShare = 8
+	// reservePiece is written at once, in bytes: a huge page. The kernel would clear
+	// what a smaller write leaves of it, and copy over that again.
+	reservePiece = 2 << 20
 	// reserveNice lets the work be done in time that nobody else wants.
 	reserveNice = 19
 )
@@ -42,7 +45,7 @@ func (a *Arena) keepReserve() {
 	// The thread is not given back: its priority cannot be raised again.
 	runtime.LockOSThread()
 	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), reserveNice)
-	zeros := make([]byte, ChunkSize)
+	zeros := make([]byte, reservePiece)
 	for {
 		select {
 		case <-a.reserve.stop:
@@ -87,10 +90,10 @@ func (a *Arena) addToReserve(capacity int64, zeros []byte) bool {
 		return false
 	}
 	touched := true
-	for offset := int64(0); offset < capacity && touched; offset += ChunkSize {
+	for offset := int64(0); offset < capacity && touched; offset += reservePiece {
 		// Written, not mapped and touched: a fault would hold the lock of the
 		// address space, at the lowest priority.
-		_, err := unix.Pwrite(buffer.fd, zeros[:min(ChunkSize, capacity-offset)], offset)
+		_, err := unix.Pwrite(buffer.fd, zeros[:min(reservePiece, capacity-offset)], offset)
 		touched = err == nil
 		select {
 		case <-a.reserve.stop:
