@@ -22,6 +22,9 @@ func (fs *fileSystem) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name
 	if err != nil {
 		return status(err)
 	}
+	if ahead := fs.walks.lookedUp(file); len(ahead) > 0 {
+		fs.engine.LookAhead(ahead)
+	}
 	attr, err := fs.lookupAttr(fs.asker(cancel, header), parent, name, file)
 	if errors.Is(err, unix.ENOENT) {
 		out.NodeId = 0
@@ -45,10 +48,16 @@ func (fs *fileSystem) lookupAttr(a asker, parent *node, name, file string) (cach
 	n := fs.names[nameKey{parent, name}]
 	unsettled := n != nil && (fs.writing(n.key.dev, n.key.ino) || n.told.Known.IsZero())
 	fs.mu.Unlock()
-	if !unsettled {
+	switch {
+	case unsettled:
+		return fs.stat(a, file)
+	case n != nil:
 		return fs.attr(a, file)
 	}
-	return fs.stat(a, file)
+	if attr, ok := fs.engine.Known(file); ok {
+		return attr, nil
+	}
+	return ask(a, func(<-chan struct{}) (cache.Attr, error) { return fs.engine.Look(file) }, nil)
 }
 
 // attr answers with attributes that the source gave at most the validity ago.
@@ -136,7 +145,7 @@ func (fs *fileSystem) nodeAttr(a asker, id uint64) (cache.Attr, error) {
 		return cache.Attr{}, err
 	}
 	fs.mu.Lock()
-	n.told = attr
+	n.tellLocked(attr)
 	fs.mu.Unlock()
 	return attr, nil
 }
@@ -348,7 +357,8 @@ func (fs *fileSystem) changed(n *node, file string) {
 	fs.engine.Changed(file, n.key.dev, n.key.ino)
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	n.told = cache.Attr{}
+	n.told, n.xattrs = cache.Attr{}, nil
+	n.changes++
 	switch n.mode {
 	case modeMemory:
 		fs.replaceLocked(n) // readers keep their snapshot, the next open sees the source

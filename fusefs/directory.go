@@ -44,9 +44,14 @@ func (fs *fileSystem) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *f
 		return readControlDir(input.Offset, out)
 	case *directoryHandle:
 		offset, room := input.Offset, int(input.Size)
+		_, dir, err := fs.pathOf(input.NodeId)
+		if err != nil {
+			return status(err)
+		}
 		entries, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) ([]fuse.DirEntry, error) {
 			return h.read(offset, room)
 		}, nil)
+		fs.walks.listed(dir, offset == 0, entries)
 		for _, entry := range entries {
 			if !out.AddDirEntry(entry) {
 				break // asked for again, by its offset

@@ -38,6 +38,8 @@ type fileSystem struct {
 	aborted     chan struct{} // closed when nobody waits for replies any more
 	abort       sync.Once
 
+	walks walks
+
 	mu         sync.Mutex
 	root       *node
 	nodes      map[uint64]*node
@@ -76,6 +78,7 @@ func newFileSystem(options Options, engine *prefetch.Engine, source *prefetch.So
 		names:         make(map[nameKey]*node),
 		lastID:        firstID,
 		handles:       make(map[uint64]any),
+		walks:         walks{of: make(map[string]*walk)},
 		writers:       make(map[inodeKey]int),
 	}
 	fs.root = &node{id: rootID, handles: make(map[*handle]struct{})}

@@ -1,8 +1,6 @@
 package fusefs
 
 import (
-	"bytes"
-
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
@@ -261,77 +259,4 @@ func (fs *fileSystem) forgetMoved(to, from string, moved, other *node) {
 	directory := err != nil || attr.Mode&unix.S_IFMT == unix.S_IFDIR
 	fs.forget(from, moved, directory)
 	fs.forget(to, other, directory)
-}
-
-// Extended attributes go by the path that /proc gives a descriptor, since there
-// are no *at calls for them before Linux 6.13.
-
-// GetXAttr reads an extended attribute.
-func (fs *fileSystem) GetXAttr(cancel <-chan struct{}, header *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
-	return fs.readXAttr(cancel, header, dest, func(path string, into []byte) (int, error) {
-		return unix.Getxattr(path, name, into)
-	})
-}
-
-// ListXAttr lists extended attributes.
-func (fs *fileSystem) ListXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte) (uint32, fuse.Status) {
-	return fs.readXAttr(cancel, header, dest, unix.Listxattr)
-}
-
-func (fs *fileSystem) readXAttr(cancel <-chan struct{}, header *fuse.InHeader, dest []byte, read func(path string, into []byte) (int, error)) (uint32, fuse.Status) {
-	type value struct {
-		bytes  []byte
-		length int
-	}
-	id, room := header.NodeId, len(dest)
-	found, err := ask(fs.asker(cancel, header), func(<-chan struct{}) (v value, err error) {
-		v.bytes = make([]byte, room)
-		err = fs.withProcPath(id, func(path string) error {
-			v.length, err = read(path, v.bytes)
-			return err
-		})
-		return v, err
-	}, nil)
-	copy(dest, found.bytes)
-	return uint32(max(found.length, 0)), status(err)
-}
-
-// SetXAttr sets an extended attribute.
-func (fs *fileSystem) SetXAttr(cancel <-chan struct{}, input *fuse.SetXAttrIn, name string, data []byte) fuse.Status {
-	value, flags := bytes.Clone(data), int(input.Flags)
-	return fs.changeXAttr(cancel, &input.InHeader, func(path string) error { return unix.Setxattr(path, name, value, flags) })
-}
-
-// RemoveXAttr removes an extended attribute.
-func (fs *fileSystem) RemoveXAttr(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
-	return fs.changeXAttr(cancel, header, func(path string) error { return unix.Removexattr(path, name) })
-}
-
-func (fs *fileSystem) changeXAttr(cancel <-chan struct{}, header *fuse.InHeader, change func(path string) error) fuse.Status {
-	id := header.NodeId
-	return status(fs.asker(cancel, header).do(func() error {
-		if err := fs.withProcPath(id, change); err != nil {
-			return err
-		}
-		if n, file, err := fs.pathOf(id); err == nil {
-			fs.changed(n, file)
-		}
-		return nil
-	}))
-}
-
-func (fs *fileSystem) withProcPath(id uint64, call func(path string) error) error {
-	if isControl(id) {
-		return unix.ENODATA
-	}
-	n, _, err := fs.pathOf(id)
-	if err != nil {
-		return err
-	}
-	fd, err := fs.reach(n)
-	if err != nil {
-		return err
-	}
-	defer fs.source.Release(fd)
-	return call(procPath(fd))
 }

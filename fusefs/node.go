@@ -45,6 +45,9 @@ type node struct {
 	// more.
 	replaced bool
 
+	xattrs  map[xattrKey]xattrAnswer
+	changes uint64 // through the mount: an answer from before one is not remembered
+
 	mode    mode
 	backing int32
 	frame   *cache.Frame // what modeMemory serves; one reference
@@ -137,7 +140,7 @@ func (fs *fileSystem) enter(parent *node, name string, attr cache.Attr) *node {
 		fs.placeLocked(n, parent, name)
 	}
 	n.lookups++
-	n.told = attr
+	n.tellLocked(attr)
 	return n
 }
 

@@ -49,6 +49,7 @@ func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse
 	a := &attempt{node: n, path: file, flags: int(input.Flags) &^ (unix.O_CREAT | unix.O_EXCL | unix.O_NOCTTY | unix.O_DIRECT), fd: -1}
 	a.writer = input.Flags&unix.O_ACCMODE != unix.O_RDONLY || input.Flags&unix.O_TRUNC != 0
 	asker, reader := fs.asker(cancel, &input.InHeader), fs.readers.reader(input.Pid)
+	fs.walks.opened(file)
 	if !a.writer {
 		a.recorded = fs.record.came(reader, file)
 	}
@@ -167,7 +168,8 @@ func (fs *fileSystem) decideLocked(a *attempt) (h *handle, needSource bool, err 
 			fs.replaceLocked(n)
 			return nil, false, unix.ESTALE
 		default:
-			n.told, a.outdated = attr, true
+			n.tellLocked(attr)
+			a.outdated = true
 		}
 	}
 	switch {
@@ -281,7 +283,8 @@ func (fs *fileSystem) openSource(a *attempt) error {
 			err = unix.ESTALE
 		} else if err == nil && !attr.SameContent(told) {
 			fs.mu.Lock()
-			a.node.told, a.outdated = attr, true
+			a.node.tellLocked(attr)
+			a.outdated = true
 			fs.mu.Unlock()
 		}
 		if err != nil {

@@ -62,6 +62,8 @@ type Engine struct {
 	reach          int    // names to ask the predictor for: more than any window needs
 	round          uint64 // counts the times that a stream's window was brought up to date
 	limiter        limiter
+	looks          looks
+	lookers        int // goroutines that ask for attributes ahead, beside the jobs
 	jobs           int // goroutines that work on the source now
 	timing         timing
 	closed         bool
@@ -120,6 +122,7 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 		pending:   newPending(),
 		absent:    make(map[string]time.Time),
 		listings:  newListings(),
+		looks:     looks{of: make(map[string]*look)},
 		spans:     make(map[string]*span),
 		reach:     minAhead,
 		limiter:   newLimiter(config.MaxInflight),
@@ -265,8 +268,12 @@ func (e *Engine) cancel(dropped []*cache.Frame) {
 
 // Stat answers with the source's attributes for name, asking it now.
 func (e *Engine) Stat(name string) (cache.Attr, error) {
+	return e.learn(name, e.source.Stat)
+}
+
+func (e *Engine) learn(name string, stat func(name string) (cache.Attr, error)) (cache.Attr, error) {
 	epoch := e.attrs.Epoch()
-	attr, err := e.source.Stat(name)
+	attr, err := stat(name)
 	if err == nil {
 		e.attrs.Put(name, attr, attrCost(name), attr.Known, epoch)
 	}
@@ -345,10 +352,10 @@ func (e *Engine) Shutdown(patience time.Duration) error {
 		e.idle.Broadcast()
 	})
 	defer deadline.Stop()
-	for e.jobs > 0 && patient {
+	for e.jobs+e.lookers > 0 && patient {
 		e.idle.Wait()
 	}
-	left := e.jobs
+	left := e.jobs + e.lookers
 	e.mu.Unlock()
 	e.store.Close()
 	e.attrs.Close()

@@ -197,17 +197,26 @@ func (s *Source) ForgetDirectories(name string) {
 // Stat asks the source for the attributes of a file, not following a symbolic
 // link, past the client's own attribute cache where the filesystem allows it.
 func (s *Source) Stat(name string) (cache.Attr, error) {
+	return s.stat(name, unix.AT_STATX_FORCE_SYNC)
+}
+
+// Look asks as stat(2) does: the client answers as it would anybody. For a name
+// that is new to the client that is one round trip where Stat takes two, since the
+// lookup brings the attributes along.
+func (s *Source) Look(name string) (cache.Attr, error) {
+	return s.stat(name, unix.AT_STATX_SYNC_AS_STAT)
+}
+
+func (s *Source) stat(name string, sync int) (cache.Attr, error) {
 	directory, err := s.Directory(parentOf(name))
 	if err != nil {
 		return cache.Attr{}, err
 	}
 	defer directory.Close()
-	base := path.Base(name)
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_FORCE_SYNC
 	if name == "" {
-		base, flags = "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC
+		return statx(directory.fd, "", unix.AT_EMPTY_PATH|sync)
 	}
-	return statx(directory.fd, base, flags)
+	return statx(directory.fd, path.Base(name), unix.AT_SYMLINK_NOFOLLOW|sync)
 }
 
 // StatFd gives the attributes of a file that was opened just now. The open has
