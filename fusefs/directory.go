@@ -2,20 +2,40 @@ package fusefs
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"reelahead/prefetch"
 )
 
 // directoryHandle is an open directory: entries are passed on as the source
 // gives them, with its own offsets, so that a seek works as it does there.
 type directoryHandle struct {
+	node   *node
+	user   user
+	cached bool // the kernel keeps what this handle reads
+
 	mu      sync.Mutex // held while the source is asked
-	fd      int
+	fd      int        // -1: the kernel is expected to have all names
+	closed  bool
 	pending []byte // getdents answer not passed on yet
 	next    uint64 // offset of the first pending entry
 	buffer  []byte
 }
+
+// listing is what the kernel keeps of a directory's names. It takes them for the
+// same for whoever opens the directory, the source may not: they belong to one
+// user at a time.
+type listing struct {
+	user    user
+	handles int       // that may read them
+	asked   time.Time // before the first name was read
+	all     bool      // it has them to the end
+}
+
+type user struct{ uid, gid uint32 }
 
 // OpenDir opens a directory for reading its names.
 func (fs *fileSystem) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
@@ -23,18 +43,55 @@ func (fs *fileSystem) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *f
 		out.Fh = fs.addHandle(&controlHandle{})
 		return fuse.OK
 	}
-	_, file, err := fs.pathOf(input.NodeId)
+	n, file, err := fs.pathOf(input.NodeId)
 	if err != nil {
 		return status(err)
 	}
-	fd, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) (int, error) {
+	h := &directoryHandle{node: n, user: user{input.Uid, input.Gid}, fd: -1}
+	if fs.openListed(h) {
+		out.Fh = fs.addHandle(h)
+		out.OpenFlags = fuse.FOPEN_CACHE_DIR | fuse.FOPEN_KEEP_CACHE
+		return fuse.OK
+	}
+	asked := time.Now()
+	h.fd, err = ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) (int, error) {
 		return fs.source.Open(file, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	}, fs.source.Release)
 	if err != nil {
 		return status(err)
 	}
-	out.Fh = fs.addHandle(&directoryHandle{fd: fd, buffer: make([]byte, 64<<10)})
+	if fs.beginListing(h, asked) {
+		out.OpenFlags = fuse.FOPEN_CACHE_DIR
+	}
+	out.Fh = fs.addHandle(h)
 	return fuse.OK
+}
+
+// openListed opens a directory whose names the kernel has, if it does.
+func (fs *fileSystem) openListed(h *directoryHandle) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	l := &h.node.listing
+	if l.user != h.user || !l.all || fs.remaining(l.asked) == 0 {
+		return false
+	}
+	h.cached = true
+	l.handles++
+	return true
+}
+
+// beginListing lets the kernel keep the names that a handle reads, unless another
+// user reads those that it has.
+func (fs *fileSystem) beginListing(h *directoryHandle, asked time.Time) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	l := &h.node.listing
+	if l.handles > 0 && l.user != h.user {
+		return false
+	}
+	h.cached = true
+	*l = listing{user: h.user, handles: l.handles + 1, asked: asked}
+	return true
 }
 
 // ReadDir lists names.
@@ -49,8 +106,16 @@ func (fs *fileSystem) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *f
 			return status(err)
 		}
 		entries, err := ask(fs.asker(cancel, &input.InHeader), func(<-chan struct{}) ([]fuse.DirEntry, error) {
+			if err := h.open(fs.source, dir); err != nil {
+				return nil, err
+			}
 			return h.read(offset, room)
 		}, nil)
+		if err == nil && len(entries) == 0 && h.cached {
+			fs.mu.Lock()
+			h.node.listing.all = true
+			fs.mu.Unlock()
+		}
 		fs.walks.listed(dir, offset == 0, entries)
 		for _, entry := range entries {
 			if !out.AddDirEntry(entry) {
@@ -60,6 +125,19 @@ func (fs *fileSystem) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *f
 		return status(err)
 	}
 	return fuse.Status(unix.EBADF)
+}
+
+// open opens the directory at the source, unless it is open.
+func (h *directoryHandle) open(source *prefetch.Source, dir string) (err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return unix.EBADF
+	case h.fd < 0:
+		h.fd, err = source.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	}
+	return err
 }
 
 // read returns entries from offset on, as many as fit into an answer of the
@@ -72,6 +150,9 @@ func (h *directoryHandle) read(offset uint64, room int) ([]fuse.DirEntry, error)
 			return nil, err
 		}
 		h.pending, h.next = nil, offset
+	}
+	if h.buffer == nil {
+		h.buffer = make([]byte, 64<<10)
 	}
 	for len(h.pending) == 0 {
 		n, err := unix.Getdents(h.fd, h.buffer)
@@ -101,11 +182,18 @@ func (h *directoryHandle) read(offset uint64, room int) ([]fuse.DirEntry, error)
 // ReleaseDir closes a directory.
 func (fs *fileSystem) ReleaseDir(input *fuse.ReleaseIn) {
 	if h, ok := fs.takeHandle(input.Fh).(*directoryHandle); ok {
+		if h.cached {
+			fs.mu.Lock()
+			h.node.listing.handles--
+			fs.mu.Unlock()
+		}
 		fs.source.Later(func() {
 			h.mu.Lock() // a call whose caller was killed may still use it
 			defer h.mu.Unlock()
-			unix.Close(h.fd)
-			h.fd, h.pending, h.next = -1, nil, 0
+			if h.fd >= 0 {
+				unix.Close(h.fd)
+			}
+			h.fd, h.closed, h.pending, h.next = -1, true, nil, 0
 		})
 	}
 }
@@ -116,7 +204,14 @@ func (fs *fileSystem) FsyncDir(cancel <-chan struct{}, input *fuse.FsyncIn) fuse
 	if !ok {
 		return fuse.OK
 	}
+	_, dir, err := fs.pathOf(input.NodeId)
+	if err != nil {
+		return status(err)
+	}
 	return status(fs.asker(cancel, &input.InHeader).do(func() error {
+		if err := h.open(fs.source, dir); err != nil {
+			return err
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return unix.Fsync(h.fd)

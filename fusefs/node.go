@@ -45,6 +45,7 @@ type node struct {
 	// more.
 	replaced bool
 
+	listing listing
 	xattrs  map[xattrKey]xattrAnswer
 	changes uint64 // through the mount: an answer from before one is not remembered
 

@@ -153,3 +153,69 @@ func TestWalk(t *testing.T) {
 	}
 	m.unmount()
 }
+
+// namesIn lists a directory, opened anew.
+func namesIn(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	names := ""
+	for _, entry := range entries {
+		names += entry.Name() + " "
+	}
+	return names
+}
+
+// TestListingsRemembered changes a directory's names through the mount and at the
+// source, after they have been listed.
+func TestListingsRemembered(t *testing.T) {
+	t.Parallel()
+	source := memory(t)
+	dir := shared(t, source)
+	m := mountAt(t, source, memory(t), "--allow-other", "--validity", "700ms")
+	is := func(when, want string) {
+		t.Helper()
+		if got := namesIn(t, m.at("show")); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "a"), nil)
+	is("at first", "a ")
+	writeFile(t, filepath.Join(dir, "b"), nil)
+	is("within the validity", "a ")
+	writeFile(t, m.at("show/c"), nil)
+	is("made through the mount", "a b c ")
+	must(t, os.Rename(m.at("show/c"), m.at("show/d")))
+	is("renamed through the mount", "a b d ")
+	must(t, os.Remove(m.at("show/a")))
+	is("removed through the mount", "b d ")
+	time.Sleep(701 * time.Millisecond)
+	is("listed again", "b d ")
+	must(t, os.Remove(filepath.Join(dir, "b")))
+	time.Sleep(701 * time.Millisecond)
+	is("removed at the source", "d ")
+
+	// What one user has listed is not another's, who may be refused by the source.
+	writeFile(t, filepath.Join(dir, "e"), nil)
+	if said, err := asNobody(`ls "$1"`, m.at("show")); err != nil || said != "d\ne\n" {
+		t.Errorf("another user lists %q, %v", said, err)
+	}
+	// A directory that is synced although nobody has opened it at the source.
+	is("within the validity", "d e ")
+	is("again", "d e ")
+	opened, err := os.Open(m.at("show"))
+	must(t, err)
+	must(t, opened.Sync())
+	must(t, opened.Close())
+
+	for i := range 5000 { // more than one answer of the source's and of the mount's
+		writeFile(t, filepath.Join(dir, fmt.Sprintf("many.%04d", i)), nil)
+	}
+	time.Sleep(701 * time.Millisecond)
+	for range 3 {
+		if got := len(namesIn(t, m.at("show"))); got != 2*2+5000*10 {
+			t.Errorf("the names have %d bytes", got)
+		}
+	}
+	m.unmount()
+}
