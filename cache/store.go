@@ -23,6 +23,8 @@ type Store struct {
 	kept   *ristretto.Cache[uint64, *entry]
 
 	fetchedUnread atomic.Int64
+	keptBytes     atomic.Int64 // of frames that were read, or are not expected any more
+	keepAtMost    int64
 
 	mu          sync.Mutex
 	entries     map[string]*entry
@@ -52,6 +54,7 @@ type entry struct {
 	frame *Frame
 	place place       // guarded by Store.mu
 	gone  atomic.Bool // the store's reference has been released
+	kept  atomic.Bool // counted in keptBytes
 }
 
 // recentShare is the part of the limit that just-read frames may fill before
@@ -61,8 +64,8 @@ const recentShare = 8
 // NewStore makes a store over ledger and arena. Frames that were read stay
 // while they fill at most behindPercent of the ledger's limit.
 func NewStore(ledger *Ledger, arena *Arena, behindPercent int) (*Store, error) {
-	s := &Store{ledger: ledger, arena: arena, entries: make(map[string]*entry)}
 	maxCost := max(1, ledger.Limit()/100*int64(behindPercent))
+	s := &Store{ledger: ledger, arena: arena, entries: make(map[string]*entry), keepAtMost: maxCost}
 	kept, err := ristretto.NewCache(&ristretto.Config[uint64, *entry]{
 		NumCounters:        min(1_000_000, max(10_000, maxCost/(1<<20)*10)),
 		MaxCost:            maxCost,
@@ -100,6 +103,7 @@ func (s *Store) Pin(f *Frame) {
 	}
 	if old.frame == f {
 		if old.gone.CompareAndSwap(false, true) {
+			s.uncount(old)
 			f.Release()
 		}
 	} else {
@@ -142,6 +146,8 @@ func (s *Store) Unpin(f *Frame) {
 		s.release(e)
 		return
 	}
+	e.kept.Store(true)
+	s.keptBytes.Add(f.Cost())
 	var overflow []*entry
 	if f.Opened() {
 		overflow = s.toRecentLocked(e)
@@ -323,11 +329,22 @@ func (s *Store) release(e *entry) {
 	if !e.gone.CompareAndSwap(false, true) {
 		return
 	}
+	s.uncount(e)
 	if e.frame.Ready() && !e.frame.Opened() {
 		s.fetchedUnread.Add(e.frame.Size())
 	}
 	e.frame.Release()
 }
+
+func (s *Store) uncount(e *entry) {
+	if e.kept.CompareAndSwap(true, false) {
+		s.keptBytes.Add(-e.frame.Cost())
+	}
+}
+
+// KeepsMore tells whether another frame of so many bytes may be kept once it was
+// read without another going for it.
+func (s *Store) KeepsMore(bytes int64) bool { return s.keptBytes.Load()+bytes <= s.keepAtMost }
 
 // onExit is ristretto's word that it keeps an entry no longer. It comes with
 // nil for keys that were deleted before.

@@ -65,7 +65,7 @@ type fetch struct {
 	at          int
 	block       *block // the part of a large file that it is, nil for a file
 	round       uint64 // of Engine.round, when a stream last wanted it
-	spent       bool   // read from an announced list in which it does not come again
+	spent       bool   // goes before others once it was read
 }
 
 // want is one stream's interest in a file.

@@ -46,6 +46,8 @@ type Prediction struct {
 	// Continues is the stream of another reader that this open goes on with, as
 	// processes that read one frame each do; else 0.
 	Continues StreamID
+	// Loops says that the reader comes back to what it has read in this stream.
+	Loops bool
 	// WantListings names directories whose listing would tell more now.
 	WantListings []string
 }

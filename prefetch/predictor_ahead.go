@@ -9,7 +9,7 @@ import (
 // predict says what c expects next and remembers the first of it, so that the
 // next open can be recognised.
 func (c *cursor) predict(dirs Directories, n int) Prediction {
-	p := Prediction{Stream: c.id, Locked: c.agreed > 0}
+	p := Prediction{Stream: c.id, Locked: c.agreed > 0, Loops: c.loops()}
 	wanted := max(n, reach)
 	if c.mute() {
 		wanted = reach // only to recognise the next open
@@ -142,6 +142,13 @@ func (c *cursor) turnAt(at place, w walk, k *walker) *turn {
 func (c *cursor) mirrored(t turn) bool {
 	last := c.breaks[len(c.breaks)-1]
 	return t.after == last.after.reversed() && last.before == t.after.step && last.after.step == t.before
+}
+
+// loops tells whether the reader goes the same way again and again.
+func (c *cursor) loops() bool {
+	return slices.ContainsFunc(c.breaks, func(t turn) bool {
+		return t.after.step == t.before && (t.seen >= 2 || t.to == c.segment)
+	})
 }
 
 // compute guesses the next names by arithmetic: the decimal successors, and

@@ -22,6 +22,7 @@ type stream struct {
 	before   time.Time // of the open before its latest
 	locked   bool
 	proven   bool
+	loops    bool          // it comes back to what it has read
 	last     time.Time     // of its latest open
 	interval float64       // seconds a frame, smoothed, frames left out counted; 0: not known yet
 	next     []string      // what was expected at the latest open, in order
@@ -259,7 +260,12 @@ func (e *Engine) windowLocked(s *stream) int {
 		frames = e.config.Ahead
 	}
 	if s.size > 0 {
-		frames = min(frames, int(e.shareLocked()/int64(s.size)))
+		share := e.shareLocked()
+		if s.loops {
+			// The rest keeps a part of the loop from one turn to the next.
+			share -= share / 100 * int64(e.config.BehindPercent)
+		}
+		frames = min(frames, int(share/int64(s.size)))
 	}
 	return max(1, min(frames, most))
 }
@@ -286,7 +292,7 @@ func (e *Engine) shareLocked() int64 {
 
 // followLocked makes the fetches wanted by s those that the prediction names.
 func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
-	s.locked, s.proven, s.announced = p.Locked, p.Proven, p.Announced
+	s.locked, s.proven, s.announced, s.loops = p.Locked, p.Proven, p.Announced, p.Loops
 	s.ahead = e.windowLocked(s)
 	if !p.Proven {
 		s.ahead = min(s.ahead, minAhead)
@@ -320,7 +326,7 @@ func (e *Engine) followLocked(s *stream, p Prediction, now time.Time) {
 				s.wants = append(s.wants, f)
 				continue
 			}
-			f.spent = s.announced && !e.predictor.Announced(f.name)
+			f.spent = e.spentLocked(s, f)
 			delete(f.wants, s.id)
 			e.settleLocked(f)
 		}
@@ -352,6 +358,7 @@ func (e *Engine) stepLocked(s *stream, p Prediction, pace time.Duration, now tim
 		}
 	}
 	opened := s.wants[0]
+	opened.spent = e.spentLocked(s, opened)
 	s.next, s.wants = p.Next, s.wants[1:]
 	e.round++
 	for i, name := range fresh {
@@ -360,6 +367,21 @@ func (e *Engine) stepLocked(s *stream, p Prediction, pace time.Duration, now tim
 	delete(opened.wants, s.id)
 	e.settleLocked(opened)
 	return true
+}
+
+// spentLocked tells whether a frame that stream s has read goes before others. In
+// an announced list it does if the list does not come to it again. In a loop that
+// is larger than the memory every frame would be gone when it comes again if the
+// oldest went first; so those go that there was no room to keep, and the others
+// stay from one turn to the next.
+func (e *Engine) spentLocked(s *stream, f *fetch) bool {
+	switch {
+	case s.announced:
+		return !e.predictor.Announced(f.name)
+	case s.loops && f.frame != nil:
+		return !e.store.KeepsMore(f.frame.Cost())
+	}
+	return false
 }
 
 // underWay tells whether the source is being asked for the file's content.

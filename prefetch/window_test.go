@@ -86,3 +86,23 @@ func TestExpectedOpens(t *testing.T) {
 		}
 	}
 }
+
+// TestLoopLargerThanTheMemoryKeepsAPart plays a loop of which half fits: some of it
+// must still be there a turn later.
+func TestLoopLargerThanTheMemoryKeepsAPart(t *testing.T) {
+	r := newRig(t, Config{Validity: time.Hour, CacheSize: 24 * mib, BehindPercent: 50, Ahead: 4})
+	names := r.frames("f%04d.exr", 1, 40, mib)
+	turn := func() int64 {
+		before := r.Counters().BytesSource
+		for _, name := range names {
+			r.open(1, name)
+		}
+		return r.Counters().BytesSource - before
+	}
+	for range 3 {
+		turn()
+	}
+	if read := turn(); read > 34*mib {
+		t.Errorf("%d MiB of a loop of 40 read again, though 12 may be kept", read/mib)
+	}
+}
