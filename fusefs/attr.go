@@ -367,8 +367,24 @@ func (fs *fileSystem) changed(n *node, file string) {
 	}
 }
 
+// spaceValidity bounds how old the source's answer on its free space may be. Every
+// directory that find(1) opens is asked about, for its type.
+const spaceValidity = time.Second
+
+// space is what the source said last of its space, and to whom.
+type space struct {
+	user  user
+	known time.Time
+	s     unix.Statfs_t
+}
+
 // StatFs answers with the source's.
 func (fs *fileSystem) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	who, asked := user{header.Uid, header.Gid}, time.Now()
+	if last := fs.space.Load(); last != nil && last.user == who && time.Since(last.known) < min(spaceValidity, fs.options.Engine.Validity) {
+		fillStatFs(out, &last.s)
+		return fuse.OK
+	}
 	s, err := ask(fs.asker(cancel, header), func(<-chan struct{}) (s unix.Statfs_t, err error) {
 		directory, err := fs.source.Directory("")
 		if err != nil {
@@ -381,8 +397,13 @@ func (fs *fileSystem) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out 
 	if err != nil {
 		return status(err)
 	}
+	fs.space.Store(&space{who, asked, s})
+	fillStatFs(out, &s)
+	return fuse.OK
+}
+
+func fillStatFs(out *fuse.StatfsOut, s *unix.Statfs_t) {
 	out.Blocks, out.Bfree, out.Bavail = s.Blocks, s.Bfree, s.Bavail
 	out.Files, out.Ffree = s.Files, s.Ffree
 	out.Bsize, out.Frsize, out.NameLen = uint32(s.Bsize), uint32(s.Frsize), uint32(s.Namelen)
-	return fuse.OK
 }

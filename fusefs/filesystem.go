@@ -39,6 +39,7 @@ type fileSystem struct {
 	abort       sync.Once
 
 	walks walks
+	space atomic.Pointer[space]
 
 	mu         sync.Mutex
 	root       *node

@@ -219,3 +219,25 @@ func TestListingsRemembered(t *testing.T) {
 	}
 	m.unmount()
 }
+
+// TestSpace: free space is remembered for a second at most, and not beyond the validity.
+func TestSpace(t *testing.T) {
+	t.Parallel()
+	source := memory(t)
+	m := mountOver(t, source, "--validity", "10m")
+	free := func(path string) (s unix.Statfs_t) {
+		t.Helper()
+		must(t, unix.Statfs(path, &s))
+		return s
+	}
+	first := free(m.at(""))
+	if first.Blocks == 0 || first.Blocks != free(source).Blocks || free(m.at("")) != first {
+		t.Errorf("%d blocks, the source has %d", first.Blocks, free(source).Blocks)
+	}
+	writeFile(t, filepath.Join(source, "f"), make([]byte, 64<<20))
+	time.Sleep(1001 * time.Millisecond)
+	if free(m.at("")).Bfree == first.Bfree {
+		t.Error("a file of 64 MiB has taken no space")
+	}
+	m.unmount()
+}
