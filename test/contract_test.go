@@ -90,7 +90,7 @@ func TestContract(t *testing.T) {
 				s.backing = t.TempDir()
 				source = s.backing
 			}
-			flags := append([]string{"--cache-size", "128MiB", "--validity", validity.String()}, in.flags...)
+			flags := append([]string{"--cache-size", "384MiB", "--validity", validity.String()}, in.flags...)
 			s.mount = mountOver(t, source, flags...)
 			if got := s.status().Passthrough; got != s.passthrough {
 				t.Fatalf("passthrough is %t, want %t", got, s.passthrough)
