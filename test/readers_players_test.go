@@ -51,7 +51,7 @@ var playerReadings = []reading{
 		name: "mpv loop", needs: "mpv", pkg: "mpv", version: mpvVersion,
 		files:   []fileSet{loopFrames},
 		command: mpvPlay + `--loop-file=2 'mf://loop/%03d.png'`,
-		unread: 0.1, // two of 30 small files
+		unread:  0.1, // two of 30 small files
 	},
 	{
 		name: "gstreamer multifilesrc", needs: "gst-launch-1.0", pkg: "gstreamer1.0-tools, gstreamer1.0-plugins-good", version: gstVersion,
