@@ -19,8 +19,11 @@ const (
 	// quickPeriod is how long at least a limit holds while the source is not busy:
 	// while reads take no longer than they do when there are few.
 	quickPeriod = 60 * time.Millisecond
-	// notBusy is how many times longer than at best reads may take for that.
-	notBusy = 1.3
+	// notBusy is how many times longer than at best reads may take for that, and
+	// fastShare the part of them that must not take longer: where requests queue at
+	// the source all wait, where only this machine's processors are busy some do.
+	notBusy   = 1.3
+	fastShare = 1.0 / 3
 )
 
 // limiter decides how many reads are on the source at once. With a fixed limit
@@ -41,8 +44,8 @@ type limiter struct {
 	next       try // which way the next one goes
 
 	best   [sizeClasses]float64 // seconds that reads of a size take at best
-	slower float64              // sum of how many times longer those of this period took
-	reads  int                  // how many these are
+	reads  int                  // of this period
+	fast   int                  // of them not longer than that by much
 }
 
 // sizeClasses are the sizes of reads that are compared with each other: up to
@@ -72,14 +75,14 @@ func (l *limiter) observe(bytes int, took time.Duration, now time.Time, queued f
 	l.bytes += int64(bytes)
 	l.compare(bytes, took)
 	period := now.Sub(l.since)
-	if !l.fixed && period >= quickPeriod && l.reads >= l.limit && l.slower < notBusy*float64(l.reads) && queued() {
+	if !l.fixed && period >= quickPeriod && l.reads >= l.limit && float64(l.fast) >= fastShare*float64(l.reads) && queued() {
 		l.raise(now)
 		return
 	}
 	if period < limitPeriod {
 		return
 	}
-	l.slower, l.reads = 0, 0
+	l.fast, l.reads = 0, 0
 	throughput := float64(l.bytes) / period.Seconds()
 	idle := period > 2*limitPeriod // nothing was read for a while: it tells nothing
 	l.since, l.bytes = now, 0
@@ -98,8 +101,10 @@ func (l *limiter) compare(bytes int, took time.Duration) {
 	} else {
 		*best += (seconds - *best) * forget
 	}
-	l.slower += seconds / max(*best, 1e-6)
 	l.reads++
+	if seconds <= notBusy**best {
+		l.fast++
+	}
 }
 
 // raise lets more reads onto a source that is not busy, without a trial: its
@@ -107,7 +112,7 @@ func (l *limiter) compare(bytes int, took time.Duration) {
 func (l *limiter) raise(now time.Time) {
 	l.limit = min(maxInflight, l.limit+max(2, l.limit/2))
 	l.try, l.rest, l.next = tryNothing, 0, tryMore
-	l.since, l.bytes, l.slower, l.reads = now, 0, 0, 0
+	l.since, l.bytes, l.fast, l.reads = now, 0, 0, 0
 }
 
 func (l *limiter) judge(throughput float64, queued bool) {
