@@ -9,11 +9,10 @@ import (
 // allocating, releasing after freeing, so what is charged is never less than
 // what is in use.
 type Ledger struct {
+	mu    sync.Mutex
 	limit int64
-
-	mu   sync.Mutex
-	used int64
-	peak int64
+	used  int64
+	peak  int64
 }
 
 // NewLedger makes a ledger that never lets more than limit bytes be charged.
@@ -44,7 +43,19 @@ func (l *Ledger) Release(n int64) {
 }
 
 // Limit returns the bound in bytes.
-func (l *Ledger) Limit() int64 { return l.limit }
+func (l *Ledger) Limit() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limit
+}
+
+// SetLimit sets another bound. What is charged beyond it stays charged, but
+// nothing more is until enough was released.
+func (l *Ledger) SetLimit(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = bytes
+}
 
 // Used returns the bytes charged now and the most that ever were.
 func (l *Ledger) Used() (now, peak int64) {

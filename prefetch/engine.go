@@ -133,6 +133,7 @@ func NewEngine(source *Source, config Config) (*Engine, error) {
 		e.bandwidth = rate.NewLimiter(rate.Limit(config.MaxBandwidth), cache.ChunkSize)
 	}
 	go e.watch()
+	go e.watchPressure()
 	return e, nil
 }
 

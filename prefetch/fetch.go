@@ -446,7 +446,7 @@ func (e *Engine) openSource(name string) (int, cache.Attr, error) {
 func (e *Engine) unfit(attr cache.Attr) error {
 	changed := time.Unix(attr.Ctime.Sec, int64(attr.Ctime.Nsec))
 	switch {
-	case !attr.IsRegular(), attr.Size > e.ledger.Limit()/2 && !e.large(attr.Size):
+	case !attr.IsRegular(), attr.Size > e.config.CacheSize/2 && !e.large(attr.Size):
 		return errNever
 	case attr.Size == 0 || time.Since(changed).Abs() <= settleTime || e.Writing(attr.Dev, attr.Ino):
 		return errUnfit

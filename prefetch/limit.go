@@ -43,9 +43,9 @@ type limiter struct {
 	rest       int // periods to wait before the next try
 	next       try // which way the next one goes
 
-	best   [sizeClasses]float64 // seconds that reads of a size take at best
-	reads  int                  // of this period
-	fast   int                  // of them not longer than that by much
+	best  [sizeClasses]float64 // seconds that reads of a size take at best
+	reads int                  // of this period
+	fast  int                  // of them not longer than that by much
 }
 
 // sizeClasses are the sizes of reads that are compared with each other: up to

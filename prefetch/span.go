@@ -39,7 +39,7 @@ const (
 // watched, expected or not: reads that follow each other are fetched ahead,
 // others go to the source one by one. A local disk does as well by itself.
 func (e *Engine) large(size int64) bool {
-	return e.ledger.Limit() >= leastForBlocks && size > e.ledger.Limit()/largeShare
+	return e.config.CacheSize >= leastForBlocks && size > e.config.CacheSize/largeShare
 }
 
 // span is one state of a large file while it is open: all its readers share its
