@@ -107,6 +107,7 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	machine, mounts := thisMachine(), mountsOf(clients)
 	var stays []string
 	if config.Cold {
 		if stays, err = makeCold(ctx, clients); err != nil {
@@ -147,6 +148,7 @@ func Play(ctx context.Context, config PlayConfig) (*Report, error) {
 	ticking.Wait()
 	report := newReport(config, clients, clock, ctx.Err() != nil)
 	report.StaysWarm = append(report.StaysWarm, stays...)
+	report.Machine, report.Mounts = machine, mounts
 	return report, nil
 }
 

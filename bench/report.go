@@ -38,6 +38,9 @@ type Report struct {
 	StaysWarm   []string `json:"stays_warm"` // what that did not reach
 	Interrupted bool     `json:"interrupted"`
 
+	Machine Machine      `json:"machine"`
+	Mounts  []MountFacts `json:"mounts"` // of the directories played, each once
+
 	StartedAt    time.Time `json:"started_at"` // the run began to read
 	Bytes        int64     `json:"bytes"`      // of frames that were wholly read
 	Seconds      float64   `json:"seconds"`

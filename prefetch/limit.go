@@ -14,8 +14,11 @@ const (
 	maxInflight     = 128
 	// limitPeriod is how long a limit is tried before its throughput is judged.
 	limitPeriod = 250 * time.Millisecond
-	// limitRest is how many periods pass after a try that failed.
+	// limitRest is how many periods pass after a try that failed, and twice as many
+	// after each further one, up to mostRest: a try costs throughput, and a limit that
+	// neither more nor fewer reads improved is right for a while.
 	limitRest = 6
+	mostRest  = 48
 	// quickPeriod is how long at least a limit holds while the source is not busy:
 	// while reads take no longer than they do when there are few.
 	quickPeriod = 60 * time.Millisecond
@@ -42,6 +45,7 @@ type limiter struct {
 	before     int // the limit before the try
 	rest       int // periods to wait before the next try
 	next       try // which way the next one goes
+	failed     int // tries in a row that brought nothing
 
 	best  [sizeClasses]float64 // seconds that reads of a size take at best
 	reads int                  // of this period
@@ -111,12 +115,12 @@ func (l *limiter) compare(bytes int, took time.Duration) {
 // answers take no longer than they do at best, so it is only far away.
 func (l *limiter) raise(now time.Time) {
 	l.limit = min(maxInflight, l.limit+max(2, l.limit/2))
-	l.try, l.rest, l.next = tryNothing, 0, tryMore
+	l.try, l.rest, l.next, l.failed = tryNothing, 0, tryMore, 0
 	l.since, l.bytes, l.fast, l.reads = now, 0, 0, 0
 }
 
 func (l *limiter) judge(throughput float64, queued bool) {
-	const noise = 0.05
+	const noise, little = 0.05, 0.03
 	switch l.try {
 	case tryMore:
 		// Where latency holds back, throughput grows as the limit does. A third of
@@ -127,11 +131,14 @@ func (l *limiter) judge(throughput float64, queued bool) {
 			return
 		}
 	case tryLess:
-		if throughput < l.throughput*(1-noise) {
+		if throughput < l.throughput*(1-little) {
 			l.giveUp(tryMore)
 			return
 		}
-		throughput = max(throughput, l.throughput*(1-noise/2)) // or it would creep down
+		throughput = max(throughput, l.throughput*(1-little/4)) // or it would creep down
+	}
+	if l.try != tryNothing {
+		l.failed = 0
 	}
 	l.throughput = throughput
 	if l.try == tryNothing && l.rest > 0 {
@@ -147,7 +154,9 @@ func (l *limiter) judge(throughput float64, queued bool) {
 
 // giveUp goes back to the limit before the try.
 func (l *limiter) giveUp(next try) {
-	l.limit, l.try, l.next, l.rest = l.before, tryNothing, next, limitRest
+	l.limit, l.try, l.next = l.before, tryNothing, next
+	l.rest = min(mostRest, limitRest<<min(l.failed, 3))
+	l.failed++
 }
 
 // start tries the next limit, in the direction that succeeded last.

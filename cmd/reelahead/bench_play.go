@@ -20,7 +20,7 @@ const exitInterrupted = 128 + int(syscall.SIGINT)
 func newBenchPlayCommand() *cobra.Command {
 	var flags playFlags
 	var frametest frametestFlags
-	var jsonPath, csvPath string
+	var jsonPath, csvPath, csvFormat string
 	cmd := &cobra.Command{
 		Use:   "play PATH…",
 		Short: "Play frames against the clock and count what was dropped",
@@ -68,6 +68,10 @@ command line is wrong; 69 nothing could be played; 130 interrupted.`,
 			if jsonPath == "-" && csvPath == "-" {
 				return usageError("--json and --csv can't both go to stdout")
 			}
+			writeCSV, ok := csvFormats[csvFormat]
+			if !ok {
+				return usageError("--csv-format %q: want frames, frametest or frametest-times", csvFormat)
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			// After the first signal a second one ends a reader that hangs.
@@ -83,7 +87,7 @@ command line is wrong; 69 nothing could be played; 130 interrupted.`,
 			}
 			err = errors.Join(
 				writeOutput(cmd, jsonPath, func(w io.Writer) error { return writeJSON(w, report) }),
-				writeOutput(cmd, csvPath, report.WriteCSV))
+				writeOutput(cmd, csvPath, func(w io.Writer) error { return writeCSV(report, w) }))
 			switch {
 			case err != nil:
 				return &exitError{exitUnavailable, err}
@@ -100,7 +104,19 @@ command line is wrong; 69 nothing could be played; 130 interrupted.`,
 	cmd.Flags().BoolVar(&flags.play.Cold, "cold", false, "drop what caches hold of the frames before, as far as that is possible")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the report as JSON to FILE, - for stdout")
 	cmd.Flags().StringVarP(&csvPath, "csv", "x", "", "write one row for each frame to FILE, - for stdout")
+	cmd.Flags().StringVar(&csvFormat, "csv-format", "frames", "`columns` of the CSV: frames, frametest (as tframetest --csv) or frametest-times (and its --times --frametimes)")
 	return cmd
+}
+
+// csvFormats are the tables that --csv-format names.
+var csvFormats = map[string]func(*bench.Report, io.Writer) error{
+	"frames": (*bench.Report).WriteCSV,
+	"frametest": func(r *bench.Report, w io.Writer) error {
+		return r.WriteFrametestCSV(w, bench.FrametestCSV{})
+	},
+	"frametest-times": func(r *bench.Report, w io.Writer) error {
+		return r.WriteFrametestCSV(w, bench.FrametestCSV{Times: true, Frametimes: true})
+	},
 }
 
 // exitUnavailable is EX_UNAVAILABLE of sysexits(3): nothing could be measured.

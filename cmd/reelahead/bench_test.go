@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,6 +96,7 @@ func TestBenchPlayExitStatuses(t *testing.T) {
 		{"no clients", []string{small, "--clients", "0"}, 64, "--clients"},
 		{"random in reverse", []string{small, "--random", "--reverse"}, 64, "random"},
 		{"two outputs on stdout", []string{small, "--json", "-", "--csv", "-"}, 64, "stdout"},
+		{"unknown columns", []string{small, "--csv", "-", "--csv-format", "excel"}, 64, "frametest-times"},
 		{"csv nowhere", []string{small, "--unpaced", "--csv", "/nonexistent/f.csv"}, 69, "no such file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -120,6 +122,38 @@ func TestBenchPlayOutputs(t *testing.T) {
 	text, err := os.ReadFile(csvPath)
 	if rows := strings.Count(string(text), "\n"); err != nil || rows != 61 {
 		t.Errorf("%d rows, %v; want 61", rows, err)
+	}
+}
+
+// TestBenchPlayWritesTheTablesOfFrametest checks the columns that tframetest's
+// "--csv --times --frametimes" has, and that the sums are those of the frames.
+func TestBenchPlayWritesTheTablesOfFrametest(t *testing.T) {
+	dir := writtenFrames(t, "--frames", "12", "--size", "1MiB")
+	got := runBench(t, "play", dir, "--unpaced", "--csv", "-", "--csv-format", "frametest-times")
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	if got.status != 0 || len(lines) != 3+12 {
+		t.Fatalf("status %d, %d lines:\n%s%s", got.status, len(lines), got.stdout, got.stderr)
+	}
+	if want := "case,profile,threads,frames,bytes,time,fps,bps,mibps,fmin,favg,fmax,omin,oavg,omax,iomin,ioavg,iomax,cmin,cavg,cmax"; lines[0] != want {
+		t.Errorf("columns %q", lines[0])
+	}
+	cells := strings.Split(lines[1], ",")
+	if len(cells) != 22 || cells[0] != `"read"` || cells[1] != `"custom"` || cells[2] != "1" || cells[3] != "12" || cells[4] != "12582912" {
+		t.Errorf("row %q", cells)
+	}
+	if lines[2] != "frame,start,open,io,close,frame" {
+		t.Errorf("columns of frames %q", lines[2])
+	}
+	for _, line := range lines[3:] {
+		var frame, start, open, read, closed, end int64
+		if n, err := fmt.Sscanf(line, "%d,%d,%d,%d,%d,%d", &frame, &start, &open, &read, &closed, &end); n != 6 ||
+			start > open || open > read || read > closed || closed != end {
+			t.Errorf("frame %q: %v", line, err)
+		}
+	}
+	got = runBench(t, "play", dir, "--unpaced", "--csv", "-", "--csv-format", "frametest")
+	if lines := strings.Split(strings.TrimSpace(got.stdout), "\n"); len(lines) != 2 || strings.Count(lines[1], ",") != 12 {
+		t.Errorf("without times:\n%s", got.stdout)
 	}
 }
 
