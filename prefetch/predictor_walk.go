@@ -287,7 +287,7 @@ func measure(from string, marked mark, to spot, thorough bool) move {
 	if m.delta != 0 {
 		m.refine(from, to)
 	}
-	if !m.unit() || m.delta == 0 {
+	if (!m.unit() || m.delta == 0) && to.listing.Len() >= fewestGiven {
 		for _, direction := range [...]int{1, -1} {
 			if name, ok := to.listing.Listed(to.name, -direction); ok && name == from {
 				return move{true, walk{way: asGiven, step: direction}, m.delta}
@@ -296,6 +296,10 @@ func measure(from string, marked mark, to spot, thorough bool) move {
 	}
 	return m
 }
+
+// fewestGiven is how many names a directory must have for two neighbours in its own
+// order to tell anything: among few every other name is a neighbour by chance.
+const fewestGiven = 16
 
 // refine finds out by which of several numbers, or by how much of one, a move by
 // m.delta names of a sequence goes.
