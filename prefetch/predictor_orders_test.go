@@ -169,8 +169,8 @@ func TestOrders(t *testing.T) {
 		{"workers", shards, workers(shards, 4), 8, 40},
 		{"threads in ranges", many, threads(random, many, 8, 40), 24, 90},
 		{"out of order", many, asOne(jittered(random, many[:200], 3)), 24, 24},
-		// What a few chance neighbours make of it.
-		{"shuffled", shards, asOne(shuffled), 200, 60},
+		// Mostly none. What looks like an order by chance cost up to 85 in 120 runs.
+		{"shuffled", shards, asOne(shuffled), 200, 150},
 		{"shuffled many", many, asOne(manyShuffled), 4000, 160},
 		{"stills far apart", many, asOne([]string{many[5], many[900], many[40], many[3000], many[1200], many[77]}), 6, 16},
 		{"seek and play", many, asOne(slices.Concat(many[:30], many[1000:1030], many[200:230])), 3, 24},
