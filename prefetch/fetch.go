@@ -426,7 +426,7 @@ func (e *Engine) openSource(name string) (int, cache.Attr, error) {
 	if err != nil {
 		return -1, cache.Attr{}, err
 	}
-	attr, err := StatFd(fd)
+	attr, err := StatOpened(fd)
 	if err != nil {
 		e.counters.sourceErrors.Add(1)
 		e.source.Release(fd)

@@ -219,10 +219,13 @@ func (s *Source) stat(name string, sync int) (cache.Attr, error) {
 	return statx(directory.fd, path.Base(name), unix.AT_SYMLINK_NOFOLLOW|sync)
 }
 
-// StatFd gives the attributes of a file that was opened just now. The open has
+// StatFd asks for the attributes of an open file, as fstat(2) does.
+func StatFd(fd int) (cache.Attr, error) { return statx(fd, "", unix.AT_EMPTY_PATH) }
+
+// StatOpened gives the attributes of a file that was opened just now. The open has
 // refreshed them (close-to-open), so what the client has is good and the server is
 // not asked again.
-func StatFd(fd int) (cache.Attr, error) {
+func StatOpened(fd int) (cache.Attr, error) {
 	return statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC)
 }
 
