@@ -68,7 +68,7 @@ func (fs *fileSystem) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse
 		}, fs.release)
 	}
 	if err != nil {
-		if a.lease != nil && err == errUnasked {
+		if err == errUnasked && a.lease != nil { // else the call may be using it still
 			fs.engine.Close(a.lease)
 		}
 		fs.record.answered(a.recorded, "", false)
