@@ -88,15 +88,16 @@ func playFrames(t *testing.T, args ...string) (status int, report rivalReport) {
 }
 
 // rivalNAS is a server with frames that tframetest knows the names of. Attributes
-// are kept as an NFS client keeps them: the player asks for the size of each open
-// file, the others don't.
+// are kept as an NFS client keeps them, since the player asks for the size of each
+// open file and the others don't; but not until the next run, which would find
+// the names looked up.
 func rivalNAS(t *testing.T, flags ...string) (frames, source string) {
 	t.Helper()
 	frames = memory(t)
 	if status, said := run(t, "bench", "write", frames, "-w", strconv.Itoa(rivalSize>>10), "-n", strconv.Itoa(rivalFrames)); status != 0 {
 		t.Fatal(said)
 	}
-	source, _ = slowNAS(t, frames, append([]string{"--rtt", "1ms", "--attr-timeout", "3s"}, flags...)...)
+	source, _ = slowNAS(t, frames, append([]string{"--rtt", "1ms", "--attr-timeout", "200ms"}, flags...)...)
 	return frames, source
 }
 
