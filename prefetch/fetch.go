@@ -253,7 +253,7 @@ func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) (Piece, error
 	bytes, err := l.Frame.Read(offset, length, giveUp)
 	switch {
 	case err == nil:
-		if inOrder {
+		if inOrder && len(bytes) > 0 { // not at the end of the file
 			l.reader.moveTo(l.Frame.End()/blockSize, false)
 		}
 		return pieceOf(l.Frame, bytes), nil
