@@ -8,7 +8,7 @@ const (
 	// that limits each stream than more chunks of one.
 	prefetchChunks = 4
 	// demandChunks is the same for a frame that a reader waits for.
-	demandChunks = 6
+	demandChunks = 8
 	// demandReserve is how many reads may go beyond the limit for readers that
 	// wait, so that a full pipe of guesses never holds one up.
 	demandReserve = 16
@@ -59,8 +59,12 @@ func (e *Engine) startLocked(f *fetch) {
 		e.pending.file(f)
 		e.goLocked(f, func() { e.open(f) })
 	case phaseReading:
+		if f.readers > 0 && e.source.remote && f.block == nil && f.more == nil {
+			f.more = new(descriptors)
+		}
+		more := f.more
 		if chunk := f.nextChunkLocked(); chunk >= 0 {
-			e.goLocked(f, func() { e.readChunk(f, chunk) })
+			e.goLocked(f, func() { e.readChunk(f, chunk, more) })
 		}
 	case phaseConfirming:
 		e.goLocked(f, func() { e.confirmWhole(f) })

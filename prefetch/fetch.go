@@ -53,6 +53,7 @@ type fetch struct {
 	opened   chan struct{} // closed when phaseOpening ends
 
 	fd          int
+	more        *descriptors // of the same file, once a reader waits for it
 	frame       *cache.Frame // one reference
 	next        int          // chunks below were issued
 	ahead       map[int]bool // issued out of order, for readers that wait there
@@ -205,13 +206,22 @@ func (e *Engine) finishLocked(f *fetch) {
 	if f.phase != phaseGone || f.outstanding > 0 {
 		return
 	}
+	e.releaseSource(f)
+	if f.frame != nil {
+		f.frame.Release()
+		f.frame = nil
+	}
+}
+
+// releaseSource closes what f has open of the source. No job may be reading.
+func (e *Engine) releaseSource(f *fetch) {
 	if f.fd >= 0 {
 		e.source.Release(f.fd)
 		f.fd = -1
 	}
-	if f.frame != nil {
-		f.frame.Release()
-		f.frame = nil
+	if f.more != nil {
+		f.more.release(e.source)
+		f.more = nil
 	}
 }
 
@@ -358,7 +368,10 @@ func (e *Engine) open(f *fetch) {
 	var attr cache.Attr
 	var err error
 	if f.block != nil {
-		fd, attr, err = f.block.span.open(e, f.block.index)
+		attr = f.block.span.attr
+		if fd, err = f.block.span.open(e, f.block.index); err != nil {
+			fd = -1
+		}
 	} else {
 		fd, attr, err = e.openSource(f.name)
 	}
@@ -497,10 +510,15 @@ func (f *fetch) nextChunkLocked() int {
 }
 
 // readChunk reads one chunk of the file into the frame.
-func (e *Engine) readChunk(f *fetch, chunk int) {
+func (e *Engine) readChunk(f *fetch, chunk int, more *descriptors) {
 	offset, into := f.frame.Chunk(chunk)
-	began := time.Now()
-	err := e.readFull(f.fd, into, offset)
+	began, fd := time.Now(), f.fd
+	if nth := int64(chunk) % maxDescriptors; more != nil && nth != 0 {
+		if another, err := more.get(e, f.name, f.frame.Attr(), nth); err == nil {
+			fd = another
+		}
+	}
+	err := e.readFull(fd, into, offset)
 	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -580,8 +598,7 @@ func (e *Engine) confirmWhole(f *fetch) {
 
 // readyLocked ends a fetch that is whole.
 func (e *Engine) readyLocked(f *fetch) {
-	e.source.Release(f.fd)
-	f.fd = -1
+	e.releaseSource(f)
 	f.phase = phaseReady
 	e.pending.file(f)
 	e.timing.observe(time.Since(f.started))

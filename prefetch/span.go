@@ -19,10 +19,6 @@ const (
 	// larger than leastForBlocks there is no room for a window of blocks either.
 	largeShare     = 4
 	leastForBlocks = 16 * blockSize
-	// spanFds is how many descriptors a large file is read by: servers and clients
-	// that bound what one open file is given (a stripe's thread, a session's slot, a
-	// quota) give several that much each.
-	spanFds = 8
 	// sequentialAfter is how many reads must follow each other before what comes
 	// after them is fetched; a random reader makes no such run.
 	sequentialAfter = 2
@@ -49,11 +45,13 @@ type span struct {
 	name string
 	attr cache.Attr
 
-	users int  // readers; guarded by Engine.mu
-	void  bool // changed through the mount; guarded by Engine.mu
+	// Guarded by Engine.mu:
+	users   int  // readers
+	opening int  // blocks that are being opened
+	void    bool // changed through the mount
+	over    bool // its last reader is gone
 
-	mu  sync.Mutex
-	fds [spanFds]int // the blocks' in turn; 0: not needed yet
+	descriptors descriptors // the blocks' in turn
 }
 
 // block is one part of a span.
@@ -69,25 +67,21 @@ func (s *span) blockName(index int64) string {
 	return fmt.Sprintf("%s\x00%d\x00%d", s.name, s.id, index)
 }
 
-// open returns a descriptor of the span's file for one of its blocks, to be
-// closed by the caller.
-func (s *span) open(e *Engine, index int64) (int, cache.Attr, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	held := &s.fds[index%spanFds]
-	if *held == 0 {
-		fd, attr, err := e.openSource(s.name)
-		if err == nil && !attr.SameContent(s.attr) {
-			e.source.Release(fd)
-			err = errChanged
-		}
-		if err != nil {
-			return -1, cache.Attr{}, err
-		}
-		*held = fd
+// open returns a descriptor of the span's file for one of its blocks, to be closed
+// by the caller.
+func (s *span) open(e *Engine, index int64) (fd int, err error) {
+	e.mu.Lock()
+	s.opening++
+	e.mu.Unlock()
+	held, err := s.descriptors.get(e, s.name, s.attr, index)
+	if err == nil {
+		fd, err = unix.FcntlInt(uintptr(held), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	fd, err := unix.FcntlInt(uintptr(*held), unix.F_DUPFD_CLOEXEC, 0)
-	return fd, s.attr, err
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.opening--
+	s.releaseLocked(e)
+	return fd, err
 }
 
 // spanReader is one open of a large file: where its reader is, and its stream of
@@ -127,13 +121,15 @@ func (r *spanReader) closeLocked() {
 	if r.engine.spans[s.name] == s {
 		delete(r.engine.spans, s.name)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, fd := range s.fds {
-		if fd != 0 {
-			r.engine.source.Release(fd)
-			s.fds[i] = 0
-		}
+	s.over = true
+	s.releaseLocked(r.engine)
+}
+
+// releaseLocked closes the descriptors once no reader is left, and no job that may
+// open one.
+func (s *span) releaseLocked(e *Engine) {
+	if s.over && s.opening == 0 {
+		s.descriptors.release(e.source)
 	}
 }
 
