@@ -163,10 +163,10 @@ func (e *Engine) Open(reader Reader, name string, size int64, giveUp <-chan stru
 		}
 		frame.Release()
 	}
-	if f == nil && !confirmed && !(e.source.remote && e.large(size)) {
+	if f == nil && !confirmed && !e.watched(size) {
 		return nil, expected
 	}
-	return e.join(f, id, name, arrived, giveUp), expected
+	return e.join(f, id, confirmed, name, arrived, giveUp), expected
 }
 
 // OpenReady is Open for a frame that is ready and need not be confirmed; nil: it

@@ -264,7 +264,7 @@ func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) (Piece, error
 	switch {
 	case err == nil:
 		if inOrder && len(bytes) > 0 { // not at the end of the file
-			l.reader.moveTo(l.Frame.End()/blockSize, false)
+			l.reader.moveTo(l.Frame.End()/l.reader.span.block, false)
 		}
 		return pieceOf(l.Frame, bytes), nil
 	case inOrder && errors.Is(err, cache.ErrBeyond):
@@ -275,14 +275,15 @@ func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) (Piece, error
 
 // join makes an open take part in the fetch f, or start one for a stream that
 // was not far enough ahead, and waits until the source has opened the file. It
-// returns nil if the source must serve.
-func (e *Engine) join(f *fetch, s StreamID, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
+// returns nil if the source must serve. Of a file that was not expected only the
+// head is fetched, the rest as it is read.
+func (e *Engine) join(f *fetch, s StreamID, expected bool, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
 	e.mu.Lock()
 	if f == nil {
 		f = e.expectLocked(name)
 		f.readers++
 		f.deadline = arrived
-		f.whole = !e.headsOnlyLocked(s)
+		f.whole = expected && !e.headsOnlyLocked(s)
 	}
 	switch f.phase {
 	case phaseQueued:
@@ -316,7 +317,7 @@ func (e *Engine) join(f *fetch, s StreamID, name string, arrived time.Time, give
 			lease.Source = fd
 		}
 	}
-	if e.large(f.frame.Size()) {
+	if e.large(f.frame.Size()) || f.frame.Partial() && e.watched(f.frame.Size()) {
 		lease.reader = e.readSpanLocked(name, f.frame.Attr())
 	}
 	valid := f.phase == phaseReady && arrived.Sub(f.frame.Attr().Known) <= e.config.Validity
@@ -473,7 +474,7 @@ func (e *Engine) allocate(f *fetch, attr cache.Attr) (*cache.Frame, error) {
 	base, extent := int64(0), attr.Size
 	switch {
 	case f.block != nil:
-		base, extent = f.block.base(), blockSize
+		base, extent = f.block.base(), f.block.span.block
 	case e.large(attr.Size) && len(f.wants) > 0:
 		extent = blockSize
 	case e.large(attr.Size) || f.headOnly() && attr.Size > headShare*headSize:

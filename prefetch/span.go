@@ -14,6 +14,13 @@ const (
 	// blockSize is the unit in which a large file is fetched, in bytes: a few
 	// reads side by side, and small beside the memory of one reader.
 	blockSize = 4 << 20
+	// smallBlockSize is the unit for a file of less than smallBlocksBelow bytes,
+	// that all descriptors have a part in it.
+	smallBlockSize   = 1 << 20
+	smallBlocksBelow = maxDescriptors * blockSize
+	// leastWatched is the size in bytes from which on a file that nobody expected is
+	// read ahead of its reader: below, it is read before that could begin.
+	leastWatched = 4 << 20
 	// largeShare is the part of the cache from which on a file is large: fewer
 	// than so many whole files ahead would be no window. In a cache that is no
 	// larger than leastForBlocks there is no room for a window of blocks either.
@@ -22,6 +29,9 @@ const (
 	// sequentialAfter is how many reads must follow each other before what comes
 	// after them is fetched; a random reader makes no such run.
 	sequentialAfter = 2
+	// wholeRead is the length in bytes of a first read, at the beginning, that tells
+	// by itself of a reader in order: who looks at a header reads less.
+	wholeRead = 128 << 10
 	// spanStreams is where the ids of streams inside files begin, far above those
 	// that the predictor gives.
 	spanStreams StreamID = 1 << 62
@@ -38,12 +48,20 @@ func (e *Engine) large(size int64) bool {
 	return e.config.CacheSize >= leastForBlocks && size > e.config.CacheSize/largeShare
 }
 
+// watched tells whether the reader of a file of so many bytes that was not expected
+// is watched like one of a large file: the first frames of a sequence, and files in
+// an order that nobody announced.
+func (e *Engine) watched(size int64) bool {
+	return e.source.remote && e.config.CacheSize >= leastForBlocks && size >= min(leastWatched, e.config.CacheSize/largeShare)
+}
+
 // span is one state of a large file while it is open: all its readers share its
 // descriptor and its blocks.
 type span struct {
-	id   uint64
-	name string
-	attr cache.Attr
+	id    uint64
+	name  string
+	attr  cache.Attr
+	block int64 // size of its blocks in bytes
 
 	// Guarded by Engine.mu:
 	users   int  // readers
@@ -60,7 +78,7 @@ type block struct {
 	index int64
 }
 
-func (b *block) base() int64 { return b.index * blockSize }
+func (b *block) base() int64 { return b.index * b.span.block }
 
 // name is the block's key among the fetches. No path holds a NUL.
 func (s *span) blockName(index int64) string {
@@ -102,7 +120,10 @@ func (e *Engine) readSpanLocked(name string, attr cache.Attr) *spanReader {
 	s := e.spans[name]
 	if s == nil || s.void || !s.attr.SameContent(attr) {
 		e.lastSpan++
-		s = &span{id: e.lastSpan, name: name, attr: attr}
+		s = &span{id: e.lastSpan, name: name, attr: attr, block: blockSize}
+		if attr.Size < smallBlocksBelow {
+			s.block = smallBlockSize
+		}
 		e.spans[name] = s
 	}
 	s.users++
@@ -154,16 +175,24 @@ func (r *spanReader) note(offset, end int64) (inOrder bool) {
 		r.next = end
 		return false
 	}
+	if offset == 0 && end >= wholeRead && r.inRow == 0 {
+		r.inRow = sequentialAfter
+	}
 	r.inRow++
 	r.next = max(r.next, end)
 	return r.inRow > sequentialAfter
 }
 
-// read returns the bytes at [offset, end), of at most two blocks.
+// read returns the bytes at [offset, end), of at most two blocks; of more with
+// cache.ErrBeyond.
 func (r *spanReader) read(offset, end int64, giveUp <-chan struct{}) (p Piece, err error) {
+	size := r.span.block
+	if (end-1)/size > offset/size+1 {
+		return Piece{}, cache.ErrBeyond
+	}
 	for offset < end {
-		index := offset / blockSize
-		stop := min(end, (index+1)*blockSize)
+		index := offset / size
+		stop := min(end, (index+1)*size)
 		frame, bytes, err := r.readBlock(index, offset, stop-offset, giveUp)
 		if err != nil {
 			p.Release()
@@ -234,7 +263,10 @@ func (r *spanReader) moveTo(index int64, waits bool) *fetch {
 	now := time.Now()
 	if r.stream == nil {
 		e.lastSpanStream++
-		r.stream = &stream{id: spanStreams + e.lastSpanStream, size: blockSize, trust: sequentialAfter}
+		r.stream = &stream{id: spanStreams + e.lastSpanStream, size: float64(r.span.block), trust: sequentialAfter}
+		if r.span.block == smallBlockSize {
+			r.stream.trust = maxDescriptors // one block each
+		}
 		r.at = -1
 	}
 	e.streams[r.stream.id] = r.stream // a long pause ends a stream
@@ -261,9 +293,9 @@ func (r *spanReader) followLocked(index int64, now time.Time) {
 	s.locked, s.proven = true, true
 	// The block that the reader is at, the one before it and one whose last bytes
 	// are on their way to it take memory too.
-	room := int(e.shareLocked()/blockSize) - 2
+	room := int(e.shareLocked()/r.span.block) - 2
 	s.ahead = max(1, min(1+e.windowLocked(s), room))
-	last := min((r.span.attr.Size-1)/blockSize, index+int64(s.ahead)-1)
+	last := min((r.span.attr.Size-1)/r.span.block, index+int64(s.ahead)-1)
 	before := s.wants
 	s.wants, s.next = nil, nil
 	e.round++

@@ -2,6 +2,7 @@ package prefetch
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -155,5 +156,74 @@ func TestGivingUpInALargeFile(t *testing.T) {
 	lease.reader.note(2*mib, 2*mib)
 	if _, err := lease.Read(2*mib, mib, giveUp); err != cache.ErrInterrupted {
 		t.Errorf("a reader that gave up: %v", err)
+	}
+}
+
+// TestFileThatNobodyExpected: of the first file of a sequence only the head is
+// fetched for who looks no further, and what follows for who reads on.
+func TestFileThatNobodyExpected(t *testing.T) {
+	const size = 12*mib + 345
+	r := newRig(t, Config{Validity: time.Hour, CacheSize: 256 * mib, BehindPercent: 50})
+	data := content("first.dpx", 0, size)
+	r.write("first.dpx", data)
+	r.rest()
+	if lease, _ := r.Open(1, "first.dpx", size, nil); lease != nil {
+		t.Fatal("fetched though a local disk does as well by itself")
+	}
+	r.remote()
+	read := func(reader Reader, end, piece int64) (fetched int64) {
+		before := r.Counters().BytesFetched
+		lease, expected := r.Open(reader, "first.dpx", size, nil)
+		if lease == nil || expected {
+			t.Fatal("not watched, or expected")
+		}
+		if direct := r.readLarge(lease, data, 0, end, piece); direct > 0 {
+			t.Errorf("in pieces of %d: %d bytes were left to the source", piece, direct)
+		}
+		r.quiet()
+		r.Close(lease)
+		return r.Counters().BytesFetched - before
+	}
+	if fetched := read(2, 4*kib, 4*kib); fetched > headSize {
+		t.Errorf("%d bytes fetched for who reads a header", fetched)
+	}
+	for i, piece := range []int64{wholeRead, 700 * 1000, mib} {
+		if fetched := read(Reader(3+i), size, piece); fetched > size+headSize {
+			t.Errorf("in pieces of %d: %d bytes fetched for %d", piece, fetched, size)
+		}
+	}
+}
+
+func TestDescriptorsOfOneStateOfAFile(t *testing.T) {
+	r := newRig(t, Config{Validity: time.Hour, CacheSize: 64 * mib})
+	r.write("f.dpx", content("f.dpx", 0, mib))
+	r.rest()
+	attr, err := r.Stat("f.dpx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d descriptors
+	get := func(nth int64) int {
+		t.Helper()
+		fd, err := d.get(r.Engine, "f.dpx", attr, nth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	if get(0) == get(1) || get(1) != get(1+maxDescriptors) {
+		t.Error("descriptors are not taken in turn")
+	}
+	r.write("f.dpx", content("f.dpx", 1, mib))
+	r.rest()
+	if _, err := d.get(r.Engine, "f.dpx", attr, 2); !errors.Is(err, errChanged) {
+		t.Errorf("of a file that was replaced: %v", err)
+	}
+	get(0) // of the state before still
+	d.release(r.source)
+	for i := range d {
+		if d[i].fd != 0 {
+			t.Errorf("descriptor %d is not closed", i)
+		}
 	}
 }
