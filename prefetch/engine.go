@@ -163,7 +163,7 @@ func (e *Engine) Open(reader Reader, name string, size int64, giveUp <-chan stru
 		}
 		frame.Release()
 	}
-	if f == nil && !confirmed && !e.watched(size) {
+	if f == nil && !confirmed && !e.watched(name, size) {
 		return nil, expected
 	}
 	return e.join(f, id, confirmed, name, arrived, giveUp), expected

@@ -317,7 +317,7 @@ func (e *Engine) join(f *fetch, s StreamID, expected bool, name string, arrived 
 			lease.Source = fd
 		}
 	}
-	if e.large(f.frame.Size()) || f.frame.Partial() && e.watched(f.frame.Size()) {
+	if e.large(f.frame.Size()) || f.frame.Partial() && e.watched(name, f.frame.Size()) {
 		lease.reader = e.readSpanLocked(name, f.frame.Attr())
 	}
 	valid := f.phase == phaseReady && arrived.Sub(f.frame.Attr().Known) <= e.config.Validity

@@ -2,12 +2,15 @@ package prefetch
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"reelahead/cache"
+	"reelahead/naming"
 )
 
 const (
@@ -48,11 +51,17 @@ func (e *Engine) large(size int64) bool {
 	return e.config.CacheSize >= leastForBlocks && size > e.config.CacheSize/largeShare
 }
 
-// watched tells whether the reader of a file of so many bytes that was not expected
-// is watched like one of a large file: the first frames of a sequence, and files in
-// an order that nobody announced.
-func (e *Engine) watched(size int64) bool {
-	return e.source.remote && e.config.CacheSize >= leastForBlocks && size >= min(leastWatched, e.config.CacheSize/largeShare)
+// watched tells whether the reader of a file that was not expected is watched like
+// one of a large file: the first frames of a sequence, and numbered files in an order
+// that nobody announced. Others are left to the kernel, which reads at random faster.
+func (e *Engine) watched(name string, size int64) bool {
+	switch {
+	case !e.source.remote || e.config.CacheSize < leastForBlocks:
+		return false
+	case e.large(size):
+		return true
+	}
+	return size >= leastWatched && slices.ContainsFunc(naming.Runs(path.Base(name)), func(run naming.Run) bool { return run.Kind == naming.Number })
 }
 
 // span is one state of a large file while it is open: all its readers share its

@@ -164,16 +164,21 @@ func TestGivingUpInALargeFile(t *testing.T) {
 func TestFileThatNobodyExpected(t *testing.T) {
 	const size = 12*mib + 345
 	r := newRig(t, Config{Validity: time.Hour, CacheSize: 256 * mib, BehindPercent: 50})
-	data := content("first.dpx", 0, size)
-	r.write("first.dpx", data)
+	data := content("shot.0001.dpx", 0, size)
+	r.write("shot.0001.dpx", data)
 	r.rest()
-	if lease, _ := r.Open(1, "first.dpx", size, nil); lease != nil {
+	if lease, _ := r.Open(1, "shot.0001.dpx", size, nil); lease != nil {
 		t.Fatal("fetched though a local disk does as well by itself")
 	}
 	r.remote()
+	r.write("render.db", data)
+	r.rest()
+	if lease, _ := r.Open(1, "render.db", size, nil); lease != nil {
+		t.Fatal("a file without a number is taken for a frame")
+	}
 	read := func(reader Reader, end, piece int64) (fetched int64) {
 		before := r.Counters().BytesFetched
-		lease, expected := r.Open(reader, "first.dpx", size, nil)
+		lease, expected := r.Open(reader, "shot.0001.dpx", size, nil)
 		if lease == nil || expected {
 			t.Fatal("not watched, or expected")
 		}

@@ -24,7 +24,48 @@ func streamAtTen(ctx context.Context, b *bencher) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []row{all.ratioAtLeast(0.95), warm.ratioAtLeast(0.95)}, nil
+	rows := []row{all.ratioAtLeast(0.95), warm.ratioAtLeast(0.95)}
+	for _, large := range []largeFiles{
+		{"3 shards of 1 GB in records of 115 kB", 3, 1_000_000_000, 115_000},
+		{"a file of 4 GB in pieces of 1 MiB", 1, 4_000_000_000, 1 << 20},
+	} {
+		r, err := b.large(ctx, large)
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", large.what, err)
+		}
+		rows = append(rows, r.ratioAtLeast(0.95))
+	}
+	return rows, nil
+}
+
+// largeFiles are files of which no two fit into the window: tar shards, an hour of
+// video.
+type largeFiles struct {
+	what  string
+	count int
+	size  int64 // of each in bytes
+	block int64 // bytes a read(2)
+}
+
+func (b *bencher) large(ctx context.Context, large largeFiles) (r row, err error) {
+	s := setting{
+		name: "4-large", streams: 1, frames: large.count, size: large.size, cache: 2 << 30,
+		nas:  serverOf(10*time.Millisecond, sourceBandwidth, streamBandwidth),
+		play: bench.PlayConfig{Block: large.block},
+	}
+	err = b.onStage(ctx, s, func(stage *bench.Stage) error {
+		var rates []float64
+		for range b.rounds(3) {
+			p, err := b.playOnce(ctx, stage, s, true)
+			if err != nil {
+				return err
+			}
+			rates = append(rates, throughput(p))
+		}
+		r = newRow(large.what, "the source's limit", bytesPerSecond, []float64{sourceBandwidth}, rates)
+		return nil
+	})
+	return r, err
 }
 
 // streamCurve is the same at other round trips, which should not matter.
