@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,8 +36,6 @@ type Arena struct {
 	free      []*Buffer // recycled, oldest first; still charged
 	lingering []*Buffer // released, but an application still maps them; charged
 	closed    bool
-
-	freshIsSlow bool // so it was when the reserve was filled last
 }
 
 // Buffer is one memory file with its mapping. It belongs to whoever allocated
@@ -136,24 +133,12 @@ func (a *Arena) Allocate(size int64) (*Buffer, error) {
 // most an eighth of itself, the most recently used (and so the warmest) first.
 func (a *Arena) takeFreeLocked(capacity int64) *Buffer {
 	for i := len(a.free) - 1; i >= 0; i-- {
-		if b := a.free[i]; b.fits(capacity) {
+		if b := a.free[i]; b.capacity >= capacity && b.capacity-capacity <= b.capacity/8 {
 			a.free = append(a.free[:i], a.free[i+1:]...)
 			return b
 		}
 	}
 	return nil
-}
-
-func (b *Buffer) fits(capacity int64) bool {
-	return b.capacity >= capacity && b.capacity-capacity <= b.capacity/8
-}
-
-// needsSlowMemory tells whether a buffer of so many bytes would have to be made of
-// fresh memory, and that is slow.
-func (a *Arena) needsSlowMemory(capacity int64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.freshIsSlow && capacity >= ChunkSize && !slices.ContainsFunc(a.free, func(b *Buffer) bool { return b.fits(capacity) })
 }
 
 func (a *Arena) create(size, capacity int64) (*Buffer, error) {

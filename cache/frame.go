@@ -99,12 +99,6 @@ func (f *Frame) Confirm(known time.Time) {
 	}
 }
 
-// reusable tells whether the frame was read, is held by the store only, and would
-// leave a buffer for so many bytes.
-func (f *Frame) reusable(capacity int64) bool {
-	return f.Opened() && f.refs.Load() == 1 && f.buffer.fits(capacity)
-}
-
 // Size returns the file's size in bytes.
 func (f *Frame) Size() int64 { return f.size }
 

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"runtime"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,11 +16,6 @@ const (
 	// reservePiece is written at once, in bytes: a huge page. The kernel would clear
 	// what a smaller write leaves of it, and copy over that again.
 	reservePiece = 2 << 20
-	// slowFresh is the speed in bytes a second below which fresh memory is slow: a
-	// few streams of 2K frames fill so much, and it would take a processor of its
-	// own. So it is in a virtual machine whose host takes free memory back (0.6 GB/s
-	// measured), and where the processors are busy.
-	slowFresh = 2 << 30
 	// reserveNice lets the work be done in time that nobody else wants.
 	reserveNice = 19
 )
@@ -95,7 +89,7 @@ func (a *Arena) addToReserve(capacity int64, zeros []byte) bool {
 		a.ledger.Release(capacity)
 		return false
 	}
-	touched, began := true, time.Now()
+	touched := true
 	for offset := int64(0); offset < capacity && touched; offset += reservePiece {
 		// Written, not mapped and touched: a fault would hold the lock of the
 		// address space, at the lowest priority.
@@ -113,7 +107,6 @@ func (a *Arena) addToReserve(capacity int64, zeros []byte) bool {
 		a.destroyLocked(buffer)
 		return false
 	}
-	a.freshIsSlow = time.Since(began).Seconds() > float64(capacity)/slowFresh
 	// Oldest: what is warm in the processor's caches is used first.
 	a.free = append([]*Buffer{buffer}, a.free...)
 	return true

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -54,7 +53,6 @@ type entry struct {
 	key   uint64
 	frame *Frame
 	place place       // guarded by Store.mu
-	since time.Time   // when it left the window; guarded by Store.mu
 	gone  atomic.Bool // the store's reference has been released
 	kept  atomic.Bool // counted in keptBytes
 }
@@ -148,7 +146,6 @@ func (s *Store) Unpin(f *Frame) {
 		s.release(e)
 		return
 	}
-	e.since = time.Now()
 	e.kept.Store(true)
 	s.keptBytes.Add(f.Cost())
 	var overflow []*entry
@@ -180,7 +177,7 @@ func (s *Store) Spend(f *Frame) {
 	if e == nil || e.frame != f || e.place != inWindow {
 		return
 	}
-	e.place, e.since = inSpent, time.Now()
+	e.place = inSpent
 	s.spent = append(compact(s.spent, len(s.entries)), e)
 }
 
@@ -293,39 +290,6 @@ func (s *Store) Reclaim(bytes int64) bool {
 		}
 		s.forget(e)
 	}
-}
-
-// reuseAfter is how long a frame that was read stays at least while there is room:
-// a step back, a short loop.
-const reuseAfter = time.Second / 4
-
-// Reuse gives up the frame that was read the longest ago if its memory is the only
-// one for a frame of so many bytes that would not have to be made first, slowly: to
-// be late with the next frames is worse than to read old ones again.
-func (s *Store) Reuse(bytes int64) {
-	capacity := pageAlign(bytes)
-	if !s.arena.needsSlowMemory(capacity) {
-		return
-	}
-	if e := s.takeReusable(capacity); e != nil {
-		s.forget(e)
-	}
-}
-
-func (s *Store) takeReusable(capacity int64) *entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, order := range [][]*entry{s.spent, s.keptOrder, s.recent} {
-		oldest := slices.IndexFunc(order, func(e *entry) bool { return !e.gone.Load() && s.entries[e.frame.Path] == e })
-		if oldest < 0 {
-			continue
-		}
-		if e := order[oldest]; time.Since(e.since) >= reuseAfter && e.frame.reusable(capacity) {
-			s.removeLocked(e)
-			return e
-		}
-	}
-	return nil
 }
 
 func (s *Store) takeReclaimable() *entry {

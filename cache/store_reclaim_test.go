@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestReclaimOrder(t *testing.T) {
@@ -216,70 +215,4 @@ func TestDroppedFramesLeaveThePolicy(t *testing.T) {
 			t.Errorf("%s: %d of 24 new frames kept in the place of 24 dropped ones", name, len(got))
 		}
 	}
-}
-
-// TestReuseOfMemory has frames that were read long enough ago make room for the
-// next where memory would have to be made slowly, and only there.
-func TestReuseOfMemory(t *testing.T) {
-	const size = 2 * ChunkSize
-	ledger := NewLedger(64 * size)
-	arena := &Arena{ledger: ledger, tmpfs: -1, maxBuffers: 64, reserve: newReserve()} // without a reserve
-	close(arena.reserve.stopped)
-	store, err := NewStore(ledger, arena, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close(); arena.Close() })
-	names := []string{"a", "b", "held", "unread"}
-	for _, name := range names {
-		f, err := NewFrame(arena, name, Attr{Size: size})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.Land(0)
-		f.Land(1)
-		f.Publish(f.Attr().Known)
-		if name != "unread" {
-			f.MarkOpened()
-		}
-		store.Pin(f)
-		if name != "unread" {
-			store.Unpin(f)
-		}
-		if name == "held" {
-			defer f.Release()
-		} else {
-			f.Release()
-		}
-	}
-	left := func(when string, bytes int64, want ...string) {
-		t.Helper()
-		store.Reuse(bytes)
-		if got := present(store, names...); !slices.Equal(got, want) {
-			t.Errorf("%s: %q are left, want %q", when, got, want)
-		}
-	}
-	read := func(at time.Time) {
-		for _, e := range store.entries {
-			e.since = at
-		}
-	}
-	read(time.Now().Add(-reuseAfter))
-	left("fresh memory is fast", size, names...)
-	arena.freshIsSlow = true
-	read(time.Now().Add(time.Hour))
-	left("just read", size, names...)
-	read(time.Now().Add(-reuseAfter))
-	left("another size", 2*size, names...)
-	left("small", 4096, names...)
-	left("slow", size, "b", "held", "unread")
-	left("a buffer is free", size, "b", "held", "unread")
-	if _, err := arena.Allocate(size); err != nil {
-		t.Fatal(err)
-	}
-	left("none is free", size, "held", "unread")
-	if _, err := arena.Allocate(size); err != nil {
-		t.Fatal(err)
-	}
-	left("others are held, or nobody has read them", size, "held", "unread")
 }

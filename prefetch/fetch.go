@@ -481,7 +481,6 @@ func (e *Engine) allocate(f *fetch, attr cache.Attr) (*cache.Frame, error) {
 		extent = headSize
 	}
 	e.mu.Unlock()
-	e.store.Reuse(extent)
 	frame, err := cache.NewPart(e.arena, f.name, attr, base, extent)
 	if errors.Is(err, cache.ErrFull) && e.store.Reclaim(extent) {
 		frame, err = cache.NewPart(e.arena, f.name, attr, base, extent)
