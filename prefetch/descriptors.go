@@ -16,8 +16,8 @@ type descriptors [maxDescriptors]struct {
 
 const maxDescriptors = 8
 
-// get returns the descriptor for the nth part of the file. It fails with errChanged if the name leads to another
-// state of the file by now.
+// get returns the descriptor for the nth part of the file, or -1. It fails with
+// errChanged if the name leads to another state of the file by now.
 func (d *descriptors) get(e *Engine, name string, state cache.Attr, nth int64) (int, error) {
 	held := &d[nth%maxDescriptors]
 	held.mu.Lock()

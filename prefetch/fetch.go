@@ -275,15 +275,15 @@ func (l *Lease) Read(offset, length int64, giveUp <-chan struct{}) (Piece, error
 
 // join makes an open take part in the fetch f, or start one for a stream that
 // was not far enough ahead, and waits until the source has opened the file. It
-// returns nil if the source must serve. Of a file that was not expected only the
-// head is fetched, the rest as it is read.
-func (e *Engine) join(f *fetch, s StreamID, expected bool, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
+// returns nil if the source must serve. confirmed tells that s is a stream whose
+// direction is; of the file of another only the head is fetched, the rest as it is read.
+func (e *Engine) join(f *fetch, s StreamID, confirmed bool, name string, arrived time.Time, giveUp <-chan struct{}) *Lease {
 	e.mu.Lock()
 	if f == nil {
 		f = e.expectLocked(name)
 		f.readers++
 		f.deadline = arrived
-		f.whole = expected && !e.headsOnlyLocked(s)
+		f.whole = confirmed && !e.headsOnlyLocked(s)
 	}
 	switch f.phase {
 	case phaseQueued:
@@ -370,9 +370,7 @@ func (e *Engine) open(f *fetch) {
 	var err error
 	if f.block != nil {
 		attr = f.block.span.attr
-		if fd, err = f.block.span.open(e, f.block.index); err != nil {
-			fd = -1
-		}
+		fd, err = f.block.span.open(e, f.block.index)
 	} else {
 		fd, attr, err = e.openSource(f.name)
 	}
@@ -509,7 +507,8 @@ func (f *fetch) nextChunkLocked() int {
 	return f.next - 1
 }
 
-// readChunk reads one chunk of the file into the frame.
+// readChunk reads one chunk of the file into the frame, through one of more
+// descriptors if there are.
 func (e *Engine) readChunk(f *fetch, chunk int, more *descriptors) {
 	offset, into := f.frame.Chunk(chunk)
 	began, fd := time.Now(), f.fd

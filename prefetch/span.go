@@ -43,17 +43,16 @@ const (
 // large tells whether a file of so many bytes is too large to be held whole: an
 // hour of MXF, a tar shard. Of such a file the head is fetched before it is
 // opened, then what lies ahead of where its reader is.
-//
-// On a source on which one reader alone is slow each reader of a large file is
-// watched, expected or not: reads that follow each other are fetched ahead,
-// others go to the source one by one. A local disk does as well by itself.
 func (e *Engine) large(size int64) bool {
 	return e.config.CacheSize >= leastForBlocks && size > e.config.CacheSize/largeShare
 }
 
-// watched tells whether the reader of a file that was not expected is watched like
-// one of a large file: the first frames of a sequence, and numbered files in an order
-// that nobody announced. Others are left to the kernel, which reads at random faster.
+// watched tells whether the reader of a file is watched even if nobody expected it,
+// on a source on which one reader alone is slow: reads that follow each other are
+// fetched ahead, others go to the source one by one. So is each reader of a large
+// file, and of numbered ones: the first frames of a sequence, an order that nobody
+// announced. Others are left to the kernel, which reads at random faster. A local disk
+// does as well by itself.
 func (e *Engine) watched(name string, size int64) bool {
 	switch {
 	case !e.source.remote || e.config.CacheSize < leastForBlocks:
@@ -65,7 +64,7 @@ func (e *Engine) watched(name string, size int64) bool {
 }
 
 // span is one state of a large file while it is open: all its readers share its
-// descriptor and its blocks.
+// descriptors and its blocks.
 type span struct {
 	id    uint64
 	name  string
@@ -95,14 +94,14 @@ func (s *span) blockName(index int64) string {
 }
 
 // open returns a descriptor of the span's file for one of its blocks, to be closed
-// by the caller.
+// by the caller, or -1.
 func (s *span) open(e *Engine, index int64) (fd int, err error) {
 	e.mu.Lock()
 	s.opening++
 	e.mu.Unlock()
-	held, err := s.descriptors.get(e, s.name, s.attr, index)
+	fd, err = s.descriptors.get(e, s.name, s.attr, index)
 	if err == nil {
-		fd, err = unix.FcntlInt(uintptr(held), unix.F_DUPFD_CLOEXEC, 0)
+		fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
